@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Safe output files: written under a temporary name in the same folder, then fsync, close and rename; a failure or an
+ * interruption leaves nothing behind and an older file untouched.
+ */
+#ifndef MOESIM_BASE_OUTPUT_H
+#define MOESIM_BASE_OUTPUT_H
+
+#include <stdio.h>
+
+#include "base/error.h"
+
+/* Opaque; owns the temporary file until commit or discard. */
+typedef struct moesim_output moesim_output;
+
+/* Opens a temporary file beside `path`. "-" means standard output (no temporary name). Refuses an existing directory and
+ * anything that exists and is not a regular file. */
+moesim_code moesim_output_open(const char *path, moesim_output **out, moesim_error *err);
+
+/* The stream to write to, and the temporary path (for libraries that open files by name, HDF5). */
+FILE *moesim_output_stream(moesim_output *out);
+const char *moesim_output_temporary(const moesim_output *out);
+
+/* Flushes, checks every earlier write, fsyncs, renames, fsyncs the folder; frees *out and sets it NULL whatever happens. */
+moesim_code moesim_output_commit(moesim_output **out, moesim_error *err);
+
+/* Removes the temporary file; NULL allowed. */
+void moesim_output_discard(moesim_output **out);
+
+/* Removes the temporary files of all outputs still open (called on the way out after an interruption). Async-signal-safe. */
+void moesim_output_discard_all(void);
+
+#endif

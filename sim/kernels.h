@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The few inner loops that pay for vector instructions. One source (sim/kernels.c) is compiled for the baseline and for AVX2
+ * (and AVX-512 where it pays); the table is chosen once at run time, MOESIM_CPU=base|avx2|avx512 overrides downwards.
+ * All variants give the same bytes (no fused multiply-add, no reordering of sums).
+ */
+#ifndef MOESIM_SIM_KERNELS_H
+#define MOESIM_SIM_KERNELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct moesim_kernels {
+    const char *name;
+
+    /* Sets bits of the experts of `rows` rows (row i starts at expert + i*stride, K ids, 65535 skipped) in active[words]. */
+    void (*collect)(const uint16_t *expert, size_t stride, uint32_t rows, uint32_t k, uint64_t *active, uint32_t words);
+
+    /* Keeps the best `slots` candidates by (value, tie, resident, lower id); value −∞ never kept. value and tie are indexed by
+     * expert id (arrays of words*64 entries). Writes keep[words]. Returns 0, or 1 if a candidate's value or tie is NaN. */
+    int (*select)(const double *value, const double *tie, const uint64_t *candidates, const uint64_t *resident,
+                  uint32_t words, uint32_t slots, uint64_t *keep);
+
+    /* The same by one integer key per expert (higher is better; equal keys: resident, then lower id). */
+    void (*select_key)(const uint64_t *key, const uint64_t *candidates, const uint64_t *resident, uint32_t words,
+                       uint32_t slots, uint64_t *keep);
+} moesim_kernels;
+
+/* Chosen once; thread-safe. */
+const moesim_kernels *moesim_kernels_get(void);
+
+/* Every variant this machine can run, NULL-ended, for tests and benchmarks; [0] is the baseline. */
+const moesim_kernels *const *moesim_kernels_all(void);
+
+#endif
