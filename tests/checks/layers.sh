@@ -1,0 +1,67 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Who may include whom: the table below against the real includes. Prints every offence, then the number of includes read.
+# usage: layers.sh SOURCE_ROOT
+set -eu
+cd "$1"
+find include base policies traces sim cli tests -name '*.[ch]' | LC_ALL=C sort | xargs awk '
+# project headers: folder of the including file -> folders it may include
+BEGIN {
+    allow["include"] = ""
+    allow["base"] = "base moesim"
+    allow["policy"] = "moesim kit"
+    allow["registry"] = "moesim base policies kit"
+    allow["traces"] = "moesim base traces"
+    allow["sim"] = "moesim base traces sim"
+    allow["cli"] = "moesim base traces sim policies cli"
+    allow["tests"] = "moesim base traces sim policies cli tests kit"
+    # library headers: pattern -> pattern of the files that may include them
+    library["^hdf5"] = "^(traces|sim|tests)/"
+    library["^H5"] = "^(traces|sim|tests)/"
+    library["^zstd"] = "^(traces|tests)/"
+    library["^zlib"] = "^(traces|tests)/"
+    library["^nettle/"] = "^base/digest[.]c$"
+    library["^gsl/"] = "^sim/stats"
+    library["^jansson"] = "^(cli|tests)/"
+    library["^check[.]h$"] = "^tests/"
+    library["^dlfcn[.]h$"] = "^(policies/|tests/)"
+    library["^pthread[.]h$"] = "^(base|traces|sim|cli|tests)/"
+    library["^cuda|^cublas"] = "^$"
+}
+function group(file) {
+    if (file ~ /^policies\//) {
+        if (file ~ /^policies\/kit/) return "include"
+        if (file ~ /^policies\/(registry|spec|load)/) return "registry"
+        return "policy"
+    }
+    sub(/\/.*/, "", file)
+    return file
+}
+function target(header, folder) {
+    if (header ~ /^policies\/kit/) return "kit"
+    folder = header
+    sub(/\/.*/, "", folder)
+    return folder
+}
+/^[ \t]*#[ \t]*include[ \t]*"/ {
+    split($0, part, "\"")
+    read++
+    from = group(FILENAME)
+    to = target(part[2])
+    if (from == "include" && FILENAME ~ /^policies\/kit/ && to == "moesim") next
+    if (part[2] !~ /\//) { printf "%s:%d: include \"%s\" without its folder\n", FILENAME, FNR, part[2]; bad++; next }
+    if (index(" " allow[from] " ", " " to " ") == 0) {
+        printf "%s:%d: %s/ may not include \"%s\"\n", FILENAME, FNR, from, part[2]; bad++
+    }
+}
+/^[ \t]*#[ \t]*include[ \t]*</ {
+    header = $0
+    sub(/^[^<]*</, "", header); sub(/>.*/, "", header)
+    read++
+    for (pattern in library)
+        if (header ~ pattern && FILENAME !~ library[pattern]) {
+            printf "%s:%d: <%s> is not for this folder\n", FILENAME, FNR, header; bad++
+        }
+}
+END { printf "layers checked: %d includes, %d offences\n", read, bad; exit bad > 0 || read == 0 }
+'
