@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Intervals and paired comparisons (library `stats`, the only user of GSL in sim/). Every figure is a ratio of sums over
- * requests: Σ num[r] / Σ den[r]; resampling is over requests (semantics §2).
+ * Intervals and paired comparisons (library `stats`, the only user of GSL in sim/). Every figure is a ratio of sums
+ * over requests: Σ num[r] / Σ den[r]; resampling is over requests (semantics §2).
  */
 #ifndef MOESIM_SIM_STATS_H
 #define MOESIM_SIM_STATS_H
@@ -16,12 +16,15 @@
 
 typedef struct moesim_interval { double lo, hi; } moesim_interval;   /* NaN, NaN where undefined */
 
-/* Resampling plan: the same resamples for every figure and configuration of one n, so that comparisons are paired. */
+/* Resampling plan: the same resamples for every figure and configuration of one n, so that comparisons are paired.
+ * Results do not depend on the order of calls. One thread at a time. n ≤ 2^32 − 1, else MOESIM_E_LIMIT. */
 typedef struct moesim_bootstrap moesim_bootstrap;
-moesim_code moesim_bootstrap_create(size_t n, uint32_t resamples, uint64_t seed, moesim_bootstrap **out, moesim_error *err);
+moesim_code moesim_bootstrap_create(size_t n, uint32_t resamples, uint64_t seed, moesim_bootstrap **out,
+                                    moesim_error *err);
 void moesim_bootstrap_destroy(moesim_bootstrap **b);
 
-/* 95 % percentile interval of Σnum/Σden over resampled requests; resamples with Σden = 0 are left out (NaN if all). */
+/* 95 % percentile interval of Σnum/Σden over resampled requests; num, den [n]. Resamples with Σden = 0 are left out (NaN
+ * if all). n < 2: NaN, since one request says nothing about how requests differ. */
 moesim_code moesim_bootstrap_ratio(moesim_bootstrap *b, const double *num, const double *den, moesim_interval *out,
                                    moesim_error *err);
 
@@ -30,8 +33,9 @@ typedef struct moesim_paired {
     moesim_interval interval;    /* 95 %, same resamples for both */
     double p;                    /* two-sided sign-flip test on the per-request differences of the ratios */
     bool exact;                  /* all 2^n flips (n ≤ 20), else 100 000 seeded ones */
-    size_t n;
+    size_t n;                    /* requests compared by the test: those with both ratios defined; 0: p is NaN */
 } moesim_paired;
+/* Counts the flips with |Σ ±d| ≥ |Σ d| (equal up to 1e-12 of Σ|d|); seeded flips count the observed one, so p > 0. */
 moesim_code moesim_bootstrap_paired(moesim_bootstrap *b, const double *num_a, const double *den_a, const double *num_b,
                                     const double *den_b, uint64_t seed, moesim_paired *out, moesim_error *err);
 
