@@ -25,12 +25,14 @@ typedef struct moesim_decision {
     uint32_t counted;            /* 1: decode and not warm-up */
     uint32_t n_hits, n_moved, n_cpu, n_evicted;
     const uint16_t *hits, *moved, *cpu, *evicted;
+    const uint16_t *evicted_layer;   /* [n_evicted]; NULL: all of `layer` (scope global evicts from any layer) */
 } moesim_decision;
 
 typedef struct moesim_declog moesim_declog;
 
 moesim_code moesim_declog_create(const char *path, const moesim_declog_header *header, moesim_declog **out,
                                  moesim_error *err);
+/* Ids are below num_experts and layers below num_layers, else MOESIM_E_INTERNAL. */
 moesim_code moesim_declog_append(moesim_declog *log, const moesim_decision *decision, moesim_error *err);
 
 /* Digest of all decisions (independent of compression); also stored in the file. Frees *log. digest may be NULL. */

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The decision log as an HDF5 file that grows event by event. The digest covers the decisions themselves, in a canonical
+ * little-endian form (traces/FORMAT.md, "Decision log"), so it depends neither on compression nor on the header.
+ */
+#include "traces/declog.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/log.h"
+#include "traces/sink.h"
+
+#define IDS_ROWS 65536u   /* chunk of the id arrays, in ids */
+
+enum list { HITS, MOVED, CPU, EVICTED, LISTS };
+enum column { PASS, CLOCK, LAYER, COUNTED, OFFSET, EXPERT = OFFSET + LISTS, EVICTED_LAYER = EXPERT + LISTS, COLUMNS };
+
+struct moesim_declog {
+    moesim_sink_file file;
+    moesim_sink column[COLUMNS];
+    moesim_digest *digest;
+    uint64_t total[LISTS];
+    uint64_t events;
+    uint32_t num_layers, num_experts;
+};
+
+static const struct { const char *name; char type; } columns[COLUMNS] = {
+    [PASS] = {"/event/pass", '8'}, [CLOCK] = {"/event/clock", '8'},
+    [LAYER] = {"/event/layer", '2'}, [COUNTED] = {"/event/counted", '1'},
+    [OFFSET + HITS] = {"/hits/offset", '8'}, [EXPERT + HITS] = {"/hits/expert", '2'},
+    [OFFSET + MOVED] = {"/moved/offset", '8'}, [EXPERT + MOVED] = {"/moved/expert", '2'},
+    [OFFSET + CPU] = {"/cpu/offset", '8'}, [EXPERT + CPU] = {"/cpu/expert", '2'},
+    [OFFSET + EVICTED] = {"/evicted/offset", '8'}, [EXPERT + EVICTED] = {"/evicted/expert", '2'},
+    [EVICTED_LAYER] = {"/evicted/layer", '2'},
+};
+
+static moesim_code write_header(moesim_declog *log, const moesim_declog_header *h, moesim_error *err)
+{
+    const struct { const char *name, *text; } text[] = {
+        {"format", "moesim-decisions"}, {"trace_digest", h->trace_digest}, {"model_id", h->model_id},
+        {"policy", h->policy}, {"options", h->options}, {"config", h->config},
+    };
+    const struct { const char *name; uint32_t value; } number[] = {
+        {"format_version", 1}, {"num_layers", h->num_layers}, {"num_experts", h->num_experts}, {"cache", h->cache},
+    };
+    moesim_code code = MOESIM_OK;
+    for (size_t i = 0; i < sizeof text / sizeof text[0] && code == MOESIM_OK; i++)
+        code = moesim_sink_text(&log->file, text[i].name, text[i].text, err);
+    for (size_t i = 0; i < sizeof number / sizeof number[0] && code == MOESIM_OK; i++)
+        code = moesim_sink_u32(&log->file, number[i].name, number[i].value, err);
+    return code == MOESIM_OK ? moesim_sink_u64(&log->file, "seed", h->seed, err) : code;
+}
+
+static moesim_code open_columns(moesim_declog *log, moesim_error *err)
+{
+    static const char *const group[] = {"/event", "/hits", "/moved", "/cpu", "/evicted"};
+    moesim_code code = MOESIM_OK;
+    for (size_t g = 0; g < sizeof group / sizeof group[0] && code == MOESIM_OK; g++)
+        code = moesim_sink_group(&log->file, group[g], err);
+    for (int c = 0; c < COLUMNS && code == MOESIM_OK; c++) {
+        const char type = columns[c].type;
+        code = moesim_sink_open(&log->file, columns[c].name,
+                                type == '8' ? H5T_STD_U64LE : type == '2' ? H5T_STD_U16LE : H5T_STD_U8LE, NULL,
+                                c >= EXPERT ? IDS_ROWS : MOESIM_SINK_ROWS, &log->column[c], err);
+    }
+    for (int l = 0; l < LISTS && code == MOESIM_OK; l++)
+        code = moesim_sink_append(&log->column[OFFSET + l], 1, &log->total[l], err);
+    return code;
+}
+
+moesim_code moesim_declog_create(const char *path, const moesim_declog_header *header, moesim_declog **out,
+                                 moesim_error *err)
+{
+    *out = NULL;
+    void *memory;
+    moesim_code code = moesim_alloc(1, sizeof(moesim_declog), "decision log", &memory, err);
+    if (code != MOESIM_OK)
+        return code;
+    moesim_declog *log = memory;
+    log->num_layers = header->num_layers;
+    log->num_experts = header->num_experts;
+    code = moesim_sink_file_create(path, NULL, &log->file, err);
+    if (code == MOESIM_OK)
+        code = moesim_digest_create(&log->digest, err);
+    if (code == MOESIM_OK)
+        code = write_header(log, header, err);
+    if (code == MOESIM_OK)
+        code = open_columns(log, err);
+    if (code != MOESIM_OK) {
+        moesim_declog_discard(&log);
+        return code;
+    }
+    *out = log;
+    return MOESIM_OK;
+}
+
+static void digest_number(moesim_digest *digest, uint64_t value, unsigned bytes)
+{
+    unsigned char out[8];
+    for (unsigned b = 0; b < bytes; b++)
+        out[b] = (unsigned char)(value >> (8u * b));
+    moesim_digest_update(digest, out, bytes);
+}
+
+/* The list's length as four bytes, then two bytes an id. */
+static void digest_list(moesim_digest *digest, uint32_t n, const uint16_t *id)
+{
+    digest_number(digest, n, 4);
+    for (uint32_t i = 0; i < n; i++)
+        digest_number(digest, id[i], 2);
+}
+
+static moesim_code append_list(moesim_declog *log, int list, uint32_t n, const uint16_t *id, moesim_error *err)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (id[i] >= log->num_experts)
+            return moesim_fail(err, MOESIM_E_INTERNAL, "decision log %s: event %llu names expert %u in %s, of %u experts",
+                               log->file.path, (unsigned long long)log->events, (unsigned)id[i],
+                               columns[EXPERT + list].name, log->num_experts);
+    log->total[list] += n;
+    const moesim_code code = moesim_sink_append(&log->column[EXPERT + list], n, id, err);
+    return code == MOESIM_OK ? moesim_sink_append(&log->column[OFFSET + list], 1, &log->total[list], err) : code;
+}
+
+/* As the other lists, with two bytes of layer before each id in the digest. */
+static moesim_code append_evicted(moesim_declog *log, const moesim_decision *d, moesim_error *err)
+{
+    digest_number(log->digest, d->n_evicted, 4);
+    moesim_code code = MOESIM_OK;
+    for (uint32_t i = 0; i < d->n_evicted && code == MOESIM_OK; i++) {
+        const uint16_t layer = d->evicted_layer != NULL ? d->evicted_layer[i] : (uint16_t)d->layer;
+        if (layer >= log->num_layers)
+            return moesim_fail(err, MOESIM_E_INTERNAL, "decision log %s: event %llu evicts from layer %u of %u",
+                               log->file.path, (unsigned long long)log->events, (unsigned)layer, log->num_layers);
+        digest_number(log->digest, layer, 2);
+        digest_number(log->digest, d->evicted[i], 2);
+        code = moesim_sink_append(&log->column[EVICTED_LAYER], 1, &layer, err);
+    }
+    return code == MOESIM_OK ? append_list(log, EVICTED, d->n_evicted, d->evicted, err) : code;
+}
+
+moesim_code moesim_declog_append(moesim_declog *log, const moesim_decision *d, moesim_error *err)
+{
+    if (moesim_interrupted())
+        return moesim_fail(err, MOESIM_E_INTERRUPTED, "interrupted while writing %s; nothing was kept", log->file.path);
+    if (d->layer >= log->num_layers)
+        return moesim_fail(err, MOESIM_E_INTERNAL, "decision log %s: event %llu has layer %u of %u", log->file.path,
+                           (unsigned long long)log->events, d->layer, log->num_layers);
+    const uint16_t layer = (uint16_t)d->layer;
+    const uint8_t counted = d->counted != 0;
+    const void *const value[] = {[PASS] = &d->pass, [CLOCK] = &d->clock, [LAYER] = &layer, [COUNTED] = &counted};
+    moesim_code code = MOESIM_OK;
+    for (int c = PASS; c <= COUNTED && code == MOESIM_OK; c++)
+        code = moesim_sink_append(&log->column[c], 1, value[c], err);
+    digest_number(log->digest, d->pass, 8);
+    digest_number(log->digest, d->clock, 8);
+    digest_number(log->digest, layer, 2);
+    digest_number(log->digest, counted, 1);
+    const struct { uint32_t n; const uint16_t *id; } list[] = {
+        [HITS] = {d->n_hits, d->hits}, [MOVED] = {d->n_moved, d->moved}, [CPU] = {d->n_cpu, d->cpu},
+    };
+    for (int l = HITS; l <= CPU && code == MOESIM_OK; l++) {
+        digest_list(log->digest, list[l].n, list[l].id);
+        code = append_list(log, l, list[l].n, list[l].id, err);
+    }
+    if (code == MOESIM_OK)
+        code = append_evicted(log, d, err);
+    log->events += code == MOESIM_OK;
+    return code;
+}
+
+static void release(moesim_declog **log)
+{
+    for (int c = 0; c < COLUMNS; c++)
+        moesim_sink_close(&(*log)->column[c]);
+    moesim_sink_file_discard(&(*log)->file);
+    moesim_digest_destroy(&(*log)->digest);
+    free(*log);
+    *log = NULL;
+}
+
+moesim_code moesim_declog_finish(moesim_declog **out, char digest[MOESIM_DIGEST_CHARS], moesim_error *err)
+{
+    moesim_declog *log = *out;
+    char text[MOESIM_DIGEST_CHARS];
+    moesim_digest_hex(log->digest, text);
+    moesim_code code = MOESIM_OK;
+    for (int c = 0; c < COLUMNS && code == MOESIM_OK; c++)
+        code = moesim_sink_flush(&log->column[c], err);
+    for (int c = 0; c < COLUMNS; c++)
+        moesim_sink_close(&log->column[c]);
+    if (code == MOESIM_OK)
+        code = moesim_sink_text(&log->file, "digest", text, err);
+    if (code == MOESIM_OK)
+        code = moesim_sink_file_finish(&log->file, err);
+    if (code == MOESIM_OK && digest != NULL)
+        memcpy(digest, text, sizeof text);
+    release(out);
+    return code;
+}
+
+void moesim_declog_discard(moesim_declog **log)
+{
+    if (*log != NULL)
+        release(log);
+}
