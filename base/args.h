@@ -55,6 +55,9 @@ moesim_code moesim_args_parse(const moesim_usage *usage, int argc, char **argv, 
 /* The whole help text, at most 80 columns. */
 void moesim_args_help(const moesim_usage *usage, FILE *out);
 
+/* One row of such a help text: `left` at column `indent`, then `text` wrapped to 80 columns from column `column` on. */
+void moesim_args_row(FILE *out, const char *left, unsigned indent, unsigned column, const char *text);
+
 /* Lists grow by this; free with moesim_list_fini. */
 moesim_code moesim_list_add(moesim_list *list, const char *item, moesim_error *err);
 void moesim_list_fini(moesim_list *list);

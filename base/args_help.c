@@ -7,7 +7,7 @@
 #include "base/args.h"
 
 #define COLUMNS 80u
-#define HELP_COLUMN 26u
+#define HELP_COLUMN 26u   /* where help texts of options begin */
 
 /* Columns of UTF-8 text: bytes that do not continue a character. */
 static size_t width(const char *text, size_t bytes)
@@ -41,34 +41,37 @@ static void wrap(FILE *out, const char *text, size_t indent, size_t column)
     fputc('\n', out);
 }
 
-/* "  -o, --name VALUE"; returns its columns. */
-static size_t print_name(const moesim_arg *a, FILE *out)
+void moesim_args_row(FILE *out, const char *left, unsigned indent, unsigned column, const char *text)
 {
-    char text[256];
-    int n = a->letter != 0 ? snprintf(text, sizeof text, "  -%c, --%s", a->letter, a->name)
-                           : snprintf(text, sizeof text, "  --%s", a->name);
+    const size_t used = indent + width(left, strlen(left));
+    fprintf(out, "%*s%s", (int)indent, "", left);
+    if (used + 2 > column)
+        fprintf(out, "\n%*s", (int)column, "");
+    else
+        fprintf(out, "%*s", (int)(column - used), "");
+    wrap(out, text, column, column);
+}
+
+/* Writes "-o, --name VALUE" for an option. */
+static void name_text(const moesim_arg *a, char *text, size_t size)
+{
+    int n = a->letter != 0 ? snprintf(text, size, "-%c, --%s", a->letter, a->name) : snprintf(text, size, "--%s", a->name);
     size_t used = n > 0 ? (size_t)n : 0;
-    if (a->value != NULL && a->type != MOESIM_ARG_FLAG && used < sizeof text) {
-        n = snprintf(text + used, sizeof text - used, " %s", a->value);
-        used += n > 0 ? (size_t)n : 0;
-    } else if (a->type == MOESIM_ARG_CHOICE) {
-        for (size_t i = 0; a->choices[i] != NULL && used < sizeof text; i++) {
-            n = snprintf(text + used, sizeof text - used, "%s%s", i > 0 ? "|" : " ", a->choices[i]);
-            used += n > 0 ? (size_t)n : 0;
-        }
+    if (a->value != NULL && a->type != MOESIM_ARG_FLAG && used < size) {
+        snprintf(text + used, size - used, " %s", a->value);
+        return;
     }
-    fputs(text, out);
-    return width(text, strlen(text));
+    for (size_t i = 0; a->type == MOESIM_ARG_CHOICE && a->choices[i] != NULL && used < size; i++) {
+        n = snprintf(text + used, size - used, "%s%s", i > 0 ? "|" : " ", a->choices[i]);
+        used += n > 0 ? (size_t)n : 0;
+    }
 }
 
 static void print_arg(const moesim_arg *a, FILE *out)
 {
-    const size_t used = print_name(a, out);
-    if (used + 2 > HELP_COLUMN)
-        fprintf(out, "\n%*s", (int)HELP_COLUMN, "");
-    else
-        fprintf(out, "%*s", (int)(HELP_COLUMN - used), "");
-    wrap(out, a->help, HELP_COLUMN, HELP_COLUMN);
+    char text[256];
+    name_text(a, text, sizeof text);
+    moesim_args_row(out, text, 2, HELP_COLUMN, a->help);
 }
 
 void moesim_args_help(const moesim_usage *usage, FILE *out)

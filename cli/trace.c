@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * moesim trace: the table of its commands.
+ */
+#include <stddef.h>
+
+#include "cli/cli.h"
+
+const moesim_usage moesim_usage_trace = {
+    .command = "moesim trace",
+    .synopsis = "COMMAND TRACE [options]",
+    .summary = "Looks at, checks, characterises and rewrites recorded traces.",
+};
+
+static const moesim_command commands[] = {
+    { NULL, NULL, NULL },
+};
+
+moesim_code moesim_cmd_trace(int argc, char **argv, moesim_error *err)
+{
+    return moesim_dispatch_command(commands, moesim_usage_trace.command, moesim_usage_trace.summary, argc, argv, err);
+}
