@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What policy files share: layout of the state, *last*, bit iteration and a seeded generator. Everything is inline, so a
+ * policy outside the tree needs this header and moesim/policy.h and nothing to link.
+ * No function here allocates, fails or keeps global state.
+ */
+#ifndef MOESIM_POLICIES_KIT_H
+#define MOESIM_POLICIES_KIT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "moesim/policy.h"
+
+/* Compiles a function for AVX2 and for the baseline; the loader picks once. Both give the same bytes: neither target has
+ * fused multiply-add, and no sum is reordered. Left out under sanitizers, whose start-up does not get along with ifuncs. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define KIT_SANITIZED 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define KIT_SANITIZED 1
+#endif
+#if defined(__x86_64__) && defined(__linux__) && defined(__GLIBC__) && !defined(KIT_SANITIZED) && \
+    (!defined(__clang_major__) || __clang_major__ >= 14)
+#define MOESIM_MULTIVERSION __attribute__((target_clones("avx2", "default")))
+#else
+#define MOESIM_MULTIVERSION
+#endif
+
+/* ---- state ----------------------------------------------------------------------------------------------------- */
+
+/* The state of a policy is its own head struct, then `arrays` arrays of 8-byte elements per layer, each `stride` elements
+ * long. The head begins with this; kit_open fills it. */
+typedef struct kit_head {
+    uint32_t layers, experts;
+    uint32_t stride;             /* elements of one array: experts rounded up to whole cache lines */
+    uint32_t arrays;             /* arrays per layer */
+    uint64_t offset;             /* bytes before the arrays: the head rounded up to a cache line */
+} kit_head;
+
+static inline size_t kit_round(size_t bytes)
+{
+    return (bytes + 63u) & ~(size_t)63u;
+}
+
+static inline uint32_t kit_stride(const moesim_shape *shape)
+{
+    return (shape->num_experts + 7u) & ~7u;
+}
+
+/* Bytes of the state: at most 1024 layers × 1024 experts, so the product fits. */
+static inline size_t kit_bytes(const moesim_shape *shape, size_t head_bytes, uint32_t arrays)
+{
+    return kit_round(head_bytes) + (size_t)shape->num_layers * arrays * kit_stride(shape) * sizeof(double);
+}
+
+static inline void kit_open(kit_head *head, const moesim_shape *shape, size_t head_bytes, uint32_t arrays)
+{
+    head->layers = shape->num_layers;
+    head->experts = shape->num_experts;
+    head->stride = kit_stride(shape);
+    head->arrays = arrays;
+    head->offset = kit_round(head_bytes);
+}
+
+/* Array `which` of a layer. */
+static inline void *kit_array(kit_head *head, uint32_t layer, uint32_t which)
+{
+    const size_t index = ((size_t)layer * head->arrays + which) * head->stride;
+    return (unsigned char *)head + head->offset + index * sizeof(double);
+}
+
+static inline double *kit_doubles(kit_head *head, uint32_t layer, uint32_t which)
+{
+    return (double *)kit_array(head, layer, which);
+}
+
+static inline uint64_t *kit_words(kit_head *head, uint32_t layer, uint32_t which)
+{
+    return (uint64_t *)kit_array(head, layer, which);
+}
+
+/* ---- events ---------------------------------------------------------------------------------------------------- */
+
+/* *last* of the i-th active expert: the clock, in scope global the serial number of its last touch. */
+static inline uint64_t kit_last(const moesim_event *event, uint32_t i)
+{
+    return event->touch != NULL ? event->touch[i] : event->clock;
+}
+
+/* Writes *last* of the active experts into last[E]. */
+static inline void kit_touch(const moesim_event *event, double *last)
+{
+    for (uint32_t i = 0; i < event->n_active; i++)
+        last[event->list[i]] = (double)kit_last(event, i);
+}
+
+static inline int kit_test(const uint64_t *set, uint32_t e)
+{
+    return (int)((set[e >> 6] >> (e & 63u)) & 1u);
+}
+
+/* First member of the set at or after `from`, or `experts` when there is none. */
+static inline uint32_t kit_next(const uint64_t *set, uint32_t from, uint32_t experts)
+{
+    while (from < experts) {
+        const uint64_t word = set[from >> 6] >> (from & 63u);
+        if (word != 0) {
+            from += (uint32_t)__builtin_ctzll(word);
+            return from < experts ? from : experts;
+        }
+        from = (from | 63u) + 1u;
+    }
+    return experts;
+}
+
+/* Loops e over the members of a set, ascending. */
+#define KIT_EACH(e, set, experts) \
+    for (uint32_t e = kit_next((set), 0, (experts)); e < (experts); e = kit_next((set), e + 1u, (experts)))
+
+/* Decayed frequency F of surv and next-pass: F ← KEEP·F + GAIN·[e ∈ A]; a prefill counts as eight passes (.95⁸). */
+#define KIT_KEEP 0.95
+#define KIT_GAIN 0.05
+#define KIT_KEEP_PREFILL 0.6634204312890623
+
+/* ---- seeded generator: splitmix64 (Steele, Lea, Flood) ----------------------------------------------------------- */
+
+static inline uint64_t kit_random(uint64_t *state)
+{
+    uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+/* [0, 1), 53 bits. */
+static inline double kit_random_real(uint64_t *state)
+{
+    return (double)(kit_random(state) >> 11) * 0x1.0p-53;
+}
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Layer-adaptive capacity of OLED-MoE (§4.3): every 5 decode passes each layer gets slots in proportion to w = a·u, the
+ * product of its activation ratio |A|/E and its cache utilisation |A∩R|/C(l), both means over the last 5 decode passes.
+ *
+ * paper:  C(l) = C_total·w/Σw. damped: C(l) in proportion to √(C_old·target), which stops the period-2 swing that the paper
+ * form has once C(l) > |A|. Both are clamped to [min(K, C), E], the rest is redistributed, remainders go by size.
+ * Inline, like policies/kit.h; no function allocates or fails. One instance, one thread.
+ */
+#ifndef MOESIM_POLICIES_KIT_ADAPT_H
+#define MOESIM_POLICIES_KIT_ADAPT_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "moesim/policy.h"
+
+#define KIT_ADAPT_PERIOD 5u
+
+/* ---- proportional split ------------------------------------------------------------------------------------------ */
+
+/* Real shares x[n] = clamp(c·w, lo, hi) with Σx = total: what the clamps cut off or add is spread over the layers that
+ * are not clamped, in proportion to w, until nothing changes (at most n rounds: each fixes a layer). Fixing only the side
+ * whose clamps weigh more makes the result independent of the order of layers. Needs n·lo ≤ total ≤ n·hi, w ≥ 0;
+ * where all free layers have w = 0 they share equally. fixed[n] is scratch. */
+static inline void kit_shares(double total, const double *w, uint32_t n, double lo, double hi, double *x,
+                              unsigned char *fixed)
+{
+    memset(fixed, 0, n);
+    for (uint32_t round = 0; round < n; round++) {
+        double rest = total, sum = 0, change = 0;
+        uint32_t open = 0;
+        for (uint32_t l = 0; l < n; l++) {
+            rest -= fixed[l] ? x[l] : 0;
+            sum += fixed[l] ? 0 : w[l];
+            open += !fixed[l];
+        }
+        for (uint32_t l = 0; l < n; l++) {
+            if (fixed[l])
+                continue;
+            x[l] = sum > 0 ? rest * w[l] / sum : rest / open;
+            change += x[l] < lo ? lo - x[l] : x[l] > hi ? hi - x[l] : 0;
+        }
+        int again = 0;
+        for (uint32_t l = 0; l < n; l++) {
+            const int low = !fixed[l] && x[l] < lo && change >= 0, high = !fixed[l] && x[l] > hi && change <= 0;
+            if (low || high) {
+                x[l] = low ? lo : hi;
+                fixed[l] = 1;
+                again = 1;
+            }
+        }
+        if (!again)
+            return;
+    }
+}
+
+/* Rounds shares to integers with Σ = total by largest remainder, ties to the lower layer; none passes hi. x is used up. */
+static inline void kit_round_shares(uint64_t total, double *x, uint32_t n, uint32_t hi, uint32_t *out)
+{
+    uint64_t given = 0;
+    for (uint32_t l = 0; l < n; l++) {
+        out[l] = (uint32_t)x[l];
+        given += out[l];
+        x[l] -= out[l];
+    }
+    for (; given < total; given++) {
+        uint32_t best = n;
+        for (uint32_t l = 0; l < n; l++)
+            if (out[l] < hi && (best == n || x[l] > x[best]))
+                best = l;
+        if (best == n)
+            return;
+        out[best]++;
+        x[best] = -1;
+    }
+}
+
+/* ---- the rule ---------------------------------------------------------------------------------------------------- */
+
+typedef struct kit_adapt {
+    uint64_t done;               /* decode passes ended at the last re-split */
+    uint32_t layers, experts;
+    uint32_t lo;                 /* least slots of a layer: min(K, C) */
+    uint64_t total;              /* C_total; 0: nothing to divide */
+    double *activation, *utilisation;   /* [layers] Σ|A|/E and Σ|A∩R|/C(l) since the last re-split */
+    double *weight, *share;      /* [layers] scratch */
+    unsigned char *fixed;        /* [layers] scratch */
+} kit_adapt;
+
+/* Bytes of the arrays, a multiple of 8. */
+static inline size_t kit_adapt_bytes(const moesim_shape *shape)
+{
+    return (size_t)shape->num_layers * 5 * sizeof(double);
+}
+
+/* memory: kit_adapt_bytes, zeroed, aligned to 8. */
+static inline void kit_adapt_open(kit_adapt *a, const moesim_open *open, void *memory)
+{
+    const moesim_shape *shape = open->shape;
+    a->layers = shape->num_layers;
+    a->experts = shape->num_experts;
+    for (uint32_t l = 0; l < a->layers; l++)
+        a->total += open->slots[l];
+    const uint64_t mean = a->total / a->layers;
+    a->lo = shape->top_k < mean ? shape->top_k : (uint32_t)mean;
+    a->activation = (double *)memory;
+    a->utilisation = a->activation + a->layers;
+    a->weight = a->utilisation + a->layers;
+    a->share = a->weight + a->layers;
+    a->fixed = (unsigned char *)(a->share + a->layers);
+}
+
+static inline void kit_adapt_sample(kit_adapt *a, const moesim_event *event)
+{
+    if (event->kind == MOESIM_PREFILL || event->slots == 0)
+        return;
+    a->activation[event->layer] += (double)event->n_active / a->experts;
+    a->utilisation[event->layer] += (double)event->n_hits / event->slots;
+}
+
+/* Re-splits when another 5 decode passes have ended; slots[layers] is changed in place. Without any weight the split stays. */
+static inline void kit_adapt_split(kit_adapt *a, uint64_t decode_passes, int damped, uint32_t *slots)
+{
+    if (decode_passes == a->done || decode_passes % KIT_ADAPT_PERIOD != 0 || a->total == 0)
+        return;
+    double sum = 0;
+    for (uint32_t l = 0; l < a->layers; l++) {
+        const double w = a->activation[l] / KIT_ADAPT_PERIOD * (a->utilisation[l] / KIT_ADAPT_PERIOD);
+        a->weight[l] = damped ? sqrt(slots[l] * w) : w;
+        sum += w;
+    }
+    a->done = decode_passes;
+    memset(a->activation, 0, a->layers * sizeof *a->activation);
+    memset(a->utilisation, 0, a->layers * sizeof *a->utilisation);
+    if (sum > 0) {
+        kit_shares((double)a->total, a->weight, a->layers, a->lo, a->experts, a->share, a->fixed);
+        kit_round_shares(a->total, a->share, a->layers, a->experts, slots);
+    }
+}
+
+#endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * oled: OLED-MoE's retention rule (arXiv 2609.33385 §4.3). value = p(e), the share of e in the gate scores weighted by the
+ * confidence of their tokens, Σ g·ψ(c) / Σ Σ g·ψ(c); 0 for experts that were not activated. tie = last + ½ q, q = the last
+ * non-zero p of an earlier event of the layer. Where every weighted score is 0, p is the share of gate mass.
+ */
+#include "moesim/policy.h"
+#include "policies/kit.h"
+#include "policies/kit_adapt.h"
+
+enum { OLED_LAG1, OLED_DEFERRED, OLED_HINDSIGHT, OLED_NONE };
+enum { OLED_PAPER, OLED_DAMPED };
+enum { OLED_LAZY, OLED_EAGER };
+
+typedef struct oled_options {
+    int32_t confidence, adapt, form, enforce;
+} oled_options;
+
+typedef struct oled_state {
+    kit_head head;
+    oled_options options;
+    kit_adapt adapt;
+} oled_state;
+
+enum { OLED_LAST, OLED_Q, OLED_ARRAYS };
+
+MOESIM_MULTIVERSION
+static void oled_dense(const double *restrict last, const double *restrict q, uint32_t experts, double *restrict value,
+                       double *restrict tie)
+{
+    for (uint32_t e = 0; e < experts; e++) {
+        value[e] = 0;
+        tie[e] = last[e] + 0.5 * q[e];
+    }
+}
+
+/* Σ g·ψ(c) per active expert and in total, by the option `confidence`. */
+static const double *oled_scores(int32_t confidence, const moesim_event *event, double *total)
+{
+    const int now = confidence == OLED_HINDSIGHT || confidence == OLED_DEFERRED;
+    const double *score = now ? event->hindsight : event->weighted;
+    *total = now ? event->hindsight_total : event->weighted_total;
+    if (confidence == OLED_NONE || !(*total > 0)) {
+        score = event->mass;
+        *total = event->mass_total;
+    }
+    return score;
+}
+
+static int oled_retain(void *state, const moesim_event *event, moesim_keys *keys)
+{
+    oled_state *s = state;
+    double *last = kit_doubles(&s->head, event->layer, OLED_LAST), *q = kit_doubles(&s->head, event->layer, OLED_Q);
+    double total;
+    const double *score = oled_scores(s->options.confidence, event, &total);
+
+    if (s->options.adapt)
+        kit_adapt_sample(&s->adapt, event);
+    kit_touch(event, last);
+    oled_dense(last, q, s->head.experts, keys->value, keys->tie);
+    for (uint32_t i = 0; i < event->n_active; i++) {
+        const uint32_t e = event->list[i];
+        const double p = total > 0 ? score[i] / total : 0;
+        keys->value[e] = p;
+        q[e] = p > 0 ? p : q[e];
+    }
+    return 0;
+}
+
+static int oled_boundary(void *state, const moesim_boundary *boundary, moesim_boundary_answer *answer)
+{
+    oled_state *s = state;
+    if (s->options.adapt) {
+        answer->eager = s->options.enforce == OLED_EAGER;
+        kit_adapt_split(&s->adapt, boundary->decode_passes, s->options.form == OLED_DAMPED, answer->slots);
+    }
+    return 0;
+}
+
+static uint32_t oled_needs(const void *options)
+{
+    static const uint32_t reduction[] = {
+        [OLED_LAG1] = MOESIM_NEED_CONFIDENCE | MOESIM_NEED_WEIGHTED,
+        [OLED_DEFERRED] = MOESIM_NEED_CONFIDENCE | MOESIM_NEED_HINDSIGHT,
+        [OLED_HINDSIGHT] = MOESIM_NEED_CONFIDENCE | MOESIM_NEED_HINDSIGHT,
+        [OLED_NONE] = 0,
+    };
+    return MOESIM_NEED_GATE | MOESIM_NEED_MASS | reduction[((const oled_options *)options)->confidence];
+}
+
+static size_t oled_bytes(const moesim_shape *shape, const void *options)
+{
+    (void)options;
+    return kit_bytes(shape, sizeof(oled_state), OLED_ARRAYS) + kit_adapt_bytes(shape);
+}
+
+static int oled_open(void *state, const moesim_open *open, moesim_start *start)
+{
+    static const uint32_t traits[] = {
+        [OLED_LAG1] = 0, [OLED_DEFERRED] = MOESIM_RETAIN_AT_PASS, [OLED_HINDSIGHT] = MOESIM_NON_CAUSAL, [OLED_NONE] = 0,
+    };
+    oled_state *s = state;
+    s->options = *(const oled_options *)open->options;
+    const char *wrong = NULL;
+    if (!s->options.adapt && s->options.form != OLED_PAPER)
+        wrong = "adapt-form takes effect only with adapt=on";
+    else if (!s->options.adapt && s->options.enforce != OLED_LAZY)
+        wrong = "enforce takes effect only with adapt=on";
+    else if (s->options.adapt && open->global_scope)
+        wrong = "adapt=on divides slots between layers, of which scope global has none; leave it off";
+    if (wrong != NULL) {
+        memcpy(start->error, wrong, strlen(wrong) + 1);
+        return 1;
+    }
+    kit_open(&s->head, open->shape, sizeof *s, OLED_ARRAYS);
+    if (s->options.adapt)
+        kit_adapt_open(&s->adapt, open, kit_array(&s->head, open->shape->num_layers, 0));
+    start->traits |= traits[s->options.confidence];
+    return 0;
+}
+
+static const char *const oled_confidences[] = { "lag1", "deferred", "hindsight", "none", NULL };
+static const char *const oled_forms[] = { "paper", "damped", NULL };
+static const char *const oled_enforces[] = { "lazy", "eager", NULL };
+
+#define OLED_CHOICE(name, field, def, choices, help) \
+    { name, MOESIM_OPTION_CHOICE, offsetof(oled_options, field), def, 0, 0, choices, help }
+
+static const moesim_option oled_table[] = {
+    OLED_CHOICE("confidence", confidence, "lag1", oled_confidences,
+                "whose confidence weighs the gates: of the previous pass, of this pass when it has ended, of this pass "
+                "while it runs (not causal), or none"),
+    { "adapt", MOESIM_OPTION_BOOL, offsetof(oled_options, adapt), "off", 0, 1, NULL, "layer-adaptive capacity" },
+    OLED_CHOICE("adapt-form", form, "paper", oled_forms, "literal rule, or damped against its period-2 swing"),
+    OLED_CHOICE("enforce", enforce, "lazy", oled_enforces, "a shrunk layer gives slots up after its next event, or at once"),
+    { .name = NULL },
+};
+
+const moesim_policy moesim_policy_oled = {
+    .abi = MOESIM_POLICY_ABI, .size = sizeof(moesim_policy), .name = "oled",
+    .summary = "keeps the experts with the most confidence-weighted gate score",
+    .source = "OLED-MoE (arXiv 2609.33385) §4.3",
+    .options_size = sizeof(oled_options), .options = oled_table,
+    .needs = oled_needs, .state_bytes = oled_bytes, .open = oled_open, .boundary = oled_boundary,
+    .retain = oled_retain, .retain_pass = oled_retain,
+};
