@@ -63,6 +63,8 @@ typedef struct moesim_trace moesim_trace;
 
 typedef struct moesim_trace_options {
     bool salvage;                /* accept a file without `complete` (trace salvage alone) */
+    bool old_format;             /* accept a superblock older than 2: only in a child process under memory and CPU limits,
+                                  * since damaged files of that age crash HDF5 */
 } moesim_trace_options;
 
 /* Opens, checks header, shapes, storage and all per-pass data. options may be NULL. Files with a superblock older than 2 are

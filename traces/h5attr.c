@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Attributes of the root group: text (variable-length or fixed), integers of any width, reals. Integers are decoded here from
+ * the file's own bytes, so HDF5 converts nothing.
+ */
+#include "traces/h5.h"
+
+#include <string.h>
+
+#define MAX_FIXED_TEXT 65536   /* bytes of a fixed-length string attribute */
+
+void moesim_h5_describe(hid_t type, char *out, size_t bytes)
+{
+    static const char *const names[] = {
+        [H5T_INTEGER] = "integer", [H5T_FLOAT] = "float",     [H5T_TIME] = "time",         [H5T_STRING] = "string",
+        [H5T_BITFIELD] = "bits",   [H5T_OPAQUE] = "opaque",   [H5T_COMPOUND] = "compound", [H5T_REFERENCE] = "reference",
+        [H5T_ENUM] = "enum",       [H5T_VLEN] = "vlen array", [H5T_ARRAY] = "array",
+    };
+    const H5T_class_t class = H5Tget_class(type);
+    const size_t size = H5Tget_size(type);
+    const char *swapped = size > 1 && H5Tget_order(type) == H5T_ORDER_BE ? " big-endian" : "";
+    if (class == H5T_INTEGER)
+        (void)snprintf(out, bytes, "%sint%zu%s", H5Tget_sign(type) == H5T_SGN_NONE ? "u" : "", size * 8, swapped);
+    else if (class == H5T_FLOAT)
+        (void)snprintf(out, bytes, "float%zu%s", size * 8, swapped);
+    else if (class == H5T_STRING && H5Tis_variable_str(type) > 0)
+        (void)snprintf(out, bytes, "variable-length string");
+    else if (class >= H5T_INTEGER && (size_t)class < sizeof names / sizeof names[0])
+        (void)snprintf(out, bytes, "%s of %zu bytes", names[class], size);
+    else
+        (void)snprintf(out, bytes, "unknown type");
+}
+
+/* Length of the UTF-8 sequence at p (at most `left` bytes), 0 if it is none: no overlong forms, no surrogates. */
+static size_t utf8_length(const unsigned char *p, size_t left)
+{
+    static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
+    if (p[0] < 0x80)
+        return 1;
+    const size_t n = p[0] >= 0xf0 && p[0] < 0xf8 ? 4 : p[0] >= 0xe0 && p[0] < 0xf0 ? 3 : p[0] >= 0xc0 && p[0] < 0xe0 ? 2 : 0;
+    if (n == 0 || n > left)
+        return 0;
+    uint32_t code = p[0] & (0x7fu >> n);
+    for (size_t i = 1; i < n; i++) {
+        if ((p[i] & 0xc0u) != 0x80u)
+            return 0;
+        code = code << 6 | (p[i] & 0x3fu);
+    }
+    return code < least[n] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? 0 : n;
+}
+
+void moesim_h5_clean(const char *text, size_t length, char *out, size_t room)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    size_t used = 0;
+    for (size_t i = 0; i < length && p[i] != 0;) {
+        const size_t n = utf8_length(p + i, length - i);
+        const bool plain = n > 1 || (n == 1 && p[i] >= 0x20 && p[i] != 0x7f);
+        const size_t take = n > 0 ? n : 1;
+        if (used + take + 1 > room)
+            break;
+        if (plain)
+            memcpy(out + used, p + i, take);
+        else
+            memset(out + used, '?', 1);
+        used += take;
+        i += take;
+    }
+    out[used] = '\0';
+}
+
+/* An open attribute with its type. */
+typedef struct attribute {
+    hid_t id, type;
+} attribute;
+
+static void close_attribute(attribute *a)
+{
+    if (a->type >= 0)
+        (void)H5Tclose(a->type);
+    if (a->id >= 0)
+        (void)H5Aclose(a->id);
+}
+
+static moesim_code open_attribute(const moesim_h5_file *file, const char *name, attribute *a, bool *found, moesim_error *err)
+{
+    *a = (attribute){-1, -1};
+    *found = false;
+    const htri_t exists = H5Aexists(file->id, name);
+    if (exists == 0)
+        return MOESIM_OK;
+    if (exists < 0 || (a->id = H5Aopen(file->id, name, H5P_DEFAULT)) < 0 || (a->type = H5Aget_type(a->id)) < 0)
+        return moesim_fail(err, MOESIM_E_FORMAT, "%s: attribute %s cannot be opened: the file is damaged", file->path, name);
+    const hid_t space = H5Aget_space(a->id);
+    const H5S_class_t class = space >= 0 ? H5Sget_simple_extent_type(space) : H5S_NO_CLASS;
+    if (space >= 0)
+        (void)H5Sclose(space);
+    if (class != H5S_SCALAR)
+        return moesim_fail(err, MOESIM_E_FORMAT, "%s: attribute %s is not a scalar; write a single value", file->path, name);
+    *found = true;
+    return MOESIM_OK;
+}
+
+static moesim_code wrong_type(const moesim_h5_file *file, const char *name, hid_t type, const char *want, moesim_error *err)
+{
+    char have[64];
+    moesim_h5_describe(type, have, sizeof have);
+    return moesim_fail(err, MOESIM_E_FORMAT, "%s: attribute %s has type %s, the format asks for %s", file->path, name, have,
+                       want);
+}
+
+static moesim_code unreadable(const moesim_h5_file *file, const char *name, moesim_error *err)
+{
+    return moesim_fail(err, MOESIM_E_FORMAT, "%s: attribute %s cannot be read: the file is damaged", file->path, name);
+}
+
+static moesim_code read_text(const moesim_h5_file *file, const char *name, const attribute *a, char out[256],
+                             moesim_error *err)
+{
+    const size_t size = H5Tget_size(a->type);
+    if (H5Tis_variable_str(a->type) > 0) {
+        char *text = NULL;
+        if (H5Aread(a->id, a->type, &text) < 0)
+            return unreadable(file, name, err);
+        moesim_h5_clean(text != NULL ? text : "", text != NULL ? strlen(text) : 0, out, 256);
+        (void)H5free_memory(text);
+        return MOESIM_OK;
+    }
+    if (size == 0 || size > MAX_FIXED_TEXT)
+        return moesim_fail(err, MOESIM_E_FORMAT, "%s: attribute %s is a string of %zu bytes, at most %d are allowed",
+                           file->path, name, size, MAX_FIXED_TEXT);
+    char *text = H5allocate_memory(size, true);
+    if (text == NULL)
+        return moesim_fail_nomem(err, name, size);
+    moesim_code code = MOESIM_OK;
+    if (H5Aread(a->id, a->type, text) < 0) {
+        code = unreadable(file, name, err);
+    } else {
+        size_t length = strnlen(text, size);
+        while (H5Tget_strpad(a->type) == H5T_STR_SPACEPAD && length > 0 && text[length - 1] == ' ')
+            length--;
+        moesim_h5_clean(text, length, out, 256);
+    }
+    (void)H5free_memory(text);
+    return code;
+}
+
+moesim_code moesim_h5_attr_text(const moesim_h5_file *file, const char *name, char out[256], bool *found, moesim_error *err)
+{
+    attribute a;
+    out[0] = '\0';
+    moesim_code code = moesim_h5_enter(err);
+    if (code != MOESIM_OK)
+        return code;
+    code = open_attribute(file, name, &a, found, err);
+    if (code == MOESIM_OK && *found)
+        code = H5Tget_class(a.type) == H5T_STRING ? read_text(file, name, &a, out, err)
+                                                  : wrong_type(file, name, a.type, "a string", err);
+    close_attribute(&a);
+    moesim_h5_leave();
+    return code;
+}
+
+/* Value of an integer of 1, 2, 4 or 8 bytes in either byte order; negative numbers are refused by the caller's rule. */
+static moesim_code read_integer(const moesim_h5_file *file, const char *name, const attribute *a, uint64_t *out,
+                                moesim_error *err)
+{
+    unsigned char raw[8] = {0};
+    const size_t size = H5Tget_size(a->type);
+    if (size > sizeof raw || H5Tget_precision(a->type) != size * 8)
+        return wrong_type(file, name, a->type, "an integer of 1, 2, 4 or 8 bytes", err);
+    if (H5Aread(a->id, a->type, raw) < 0)
+        return unreadable(file, name, err);
+    const bool big = H5Tget_order(a->type) == H5T_ORDER_BE;
+    uint64_t v = 0;
+    for (size_t i = 0; i < size; i++)
+        v = v << 8 | raw[big ? i : size - 1 - i];
+    if (H5Tget_sign(a->type) == H5T_SGN_2 && (v >> (size * 8 - 1) & 1u) != 0)
+        return moesim_fail(err, MOESIM_E_FORMAT, "%s: attribute %s is negative", file->path, name);
+    *out = v;
+    return MOESIM_OK;
+}
+
+moesim_code moesim_h5_attr_u64(const moesim_h5_file *file, const char *name, uint64_t *out, bool *found, moesim_error *err)
+{
+    attribute a;
+    *out = 0;
+    moesim_code code = moesim_h5_enter(err);
+    if (code != MOESIM_OK)
+        return code;
+    code = open_attribute(file, name, &a, found, err);
+    if (code == MOESIM_OK && *found)
+        code = H5Tget_class(a.type) == H5T_INTEGER ? read_integer(file, name, &a, out, err)
+                                                   : wrong_type(file, name, a.type, "an integer", err);
+    close_attribute(&a);
+    moesim_h5_leave();
+    return code;
+}
+
+static moesim_code read_real(const moesim_h5_file *file, const char *name, const attribute *a, double *out, moesim_error *err)
+{
+    uint64_t whole = 0;
+    float narrow = 0.0f;
+    if (H5Tget_class(a->type) == H5T_INTEGER) {
+        const moesim_code code = read_integer(file, name, a, &whole, err);
+        *out = (double)whole;
+        return code;
+    }
+    if (H5Tequal(a->type, moesim_h5_type_id(MOESIM_H5_F64)) > 0)
+        return H5Aread(a->id, a->type, out) < 0 ? unreadable(file, name, err) : MOESIM_OK;
+    if (H5Tequal(a->type, moesim_h5_type_id(MOESIM_H5_F32)) <= 0)
+        return wrong_type(file, name, a->type, "float64", err);
+    if (H5Aread(a->id, a->type, &narrow) < 0)
+        return unreadable(file, name, err);
+    *out = (double)narrow;
+    return MOESIM_OK;
+}
+
+moesim_code moesim_h5_attr_real(const moesim_h5_file *file, const char *name, double *out, bool *found, moesim_error *err)
+{
+    attribute a;
+    moesim_code code = moesim_h5_enter(err);
+    if (code != MOESIM_OK)
+        return code;
+    code = open_attribute(file, name, &a, found, err);
+    if (code == MOESIM_OK && *found)
+        code = read_real(file, name, &a, out, err);
+    close_attribute(&a);
+    moesim_h5_leave();
+    return code;
+}
