@@ -26,14 +26,14 @@ struct moesim_declog {
     uint32_t num_layers, num_experts;
 };
 
-static const struct { const char *name; char type; } columns[COLUMNS] = {
-    [PASS] = {"/event/pass", '8'}, [CLOCK] = {"/event/clock", '8'},
-    [LAYER] = {"/event/layer", '2'}, [COUNTED] = {"/event/counted", '1'},
-    [OFFSET + HITS] = {"/hits/offset", '8'}, [EXPERT + HITS] = {"/hits/expert", '2'},
-    [OFFSET + MOVED] = {"/moved/offset", '8'}, [EXPERT + MOVED] = {"/moved/expert", '2'},
-    [OFFSET + CPU] = {"/cpu/offset", '8'}, [EXPERT + CPU] = {"/cpu/expert", '2'},
-    [OFFSET + EVICTED] = {"/evicted/offset", '8'}, [EXPERT + EVICTED] = {"/evicted/expert", '2'},
-    [EVICTED_LAYER] = {"/evicted/layer", '2'},
+static const struct { const char *name; enum moesim_h5_type type; } columns[COLUMNS] = {
+    [PASS] = {"/event/pass", MOESIM_H5_U64}, [CLOCK] = {"/event/clock", MOESIM_H5_U64},
+    [LAYER] = {"/event/layer", MOESIM_H5_U16}, [COUNTED] = {"/event/counted", MOESIM_H5_U8},
+    [OFFSET + HITS] = {"/hits/offset", MOESIM_H5_U64}, [EXPERT + HITS] = {"/hits/expert", MOESIM_H5_U16},
+    [OFFSET + MOVED] = {"/moved/offset", MOESIM_H5_U64}, [EXPERT + MOVED] = {"/moved/expert", MOESIM_H5_U16},
+    [OFFSET + CPU] = {"/cpu/offset", MOESIM_H5_U64}, [EXPERT + CPU] = {"/cpu/expert", MOESIM_H5_U16},
+    [OFFSET + EVICTED] = {"/evicted/offset", MOESIM_H5_U64}, [EXPERT + EVICTED] = {"/evicted/expert", MOESIM_H5_U16},
+    [EVICTED_LAYER] = {"/evicted/layer", MOESIM_H5_U16},
 };
 
 static moesim_code write_header(moesim_declog *log, const moesim_declog_header *h, moesim_error *err)
@@ -59,12 +59,9 @@ static moesim_code open_columns(moesim_declog *log, moesim_error *err)
     moesim_code code = MOESIM_OK;
     for (size_t g = 0; g < sizeof group / sizeof group[0] && code == MOESIM_OK; g++)
         code = moesim_sink_group(&log->file, group[g], err);
-    for (int c = 0; c < COLUMNS && code == MOESIM_OK; c++) {
-        const char type = columns[c].type;
-        code = moesim_sink_open(&log->file, columns[c].name,
-                                type == '8' ? H5T_STD_U64LE : type == '2' ? H5T_STD_U16LE : H5T_STD_U8LE, NULL,
-                                c >= EXPERT ? IDS_ROWS : MOESIM_SINK_ROWS, &log->column[c], err);
-    }
+    for (int c = 0; c < COLUMNS && code == MOESIM_OK; c++)
+        code = moesim_sink_open(&log->file, columns[c].name, columns[c].type, NULL, c >= EXPERT ? IDS_ROWS : MOESIM_SINK_ROWS,
+                                &log->column[c], err);
     for (int l = 0; l < LISTS && code == MOESIM_OK; l++)
         code = moesim_sink_append(&log->column[OFFSET + l], 1, &log->total[l], err);
     return code;

@@ -2,17 +2,18 @@
  *
  * The writing side of HDF5, shared by the trace writer and the decision log: a file under a temporary name, attributes,
  * and columns that grow. Byte-stable: no time stamps, 1.10 file format, whole chunks in the order in which they fill.
- * Memory: one chunk per column. Not thread-safe; one file belongs to one thread at a time.
+ * Memory: one chunk per column. One file belongs to one thread at a time; different files may be written by different threads
+ * (every function brackets its HDF5 calls with moesim_h5_enter and leave).
  */
 #ifndef MOESIM_TRACES_SINK_H
 #define MOESIM_TRACES_SINK_H
 
-#include <hdf5.h>
-
 #include "base/output.h"
+#include "traces/h5.h"
 #include "traces/writer.h"
 
 #define MOESIM_SINK_ROWS 8192u               /* chunk of a one-dimensional column, in entries */
+#define MOESIM_SINK_TEXT 64u                 /* bytes of a text entry */
 #define MOESIM_SINK_CHUNK_BYTES (8u << 20)   /* upper bound of any chunk, far below the reader's 64 MiB */
 
 typedef struct moesim_sink_file {
@@ -38,12 +39,9 @@ moesim_code moesim_sink_u32(moesim_sink_file *file, const char *name, uint32_t v
 moesim_code moesim_sink_u64(moesim_sink_file *file, const char *name, uint64_t value, moesim_error *err);
 moesim_code moesim_sink_real(moesim_sink_file *file, const char *name, double value, moesim_error *err);
 
-/* A small dataset of n entries of `type`, stored in one piece without filters. */
-moesim_code moesim_sink_array(moesim_sink_file *file, const char *name, hid_t type, uint64_t n, const void *data,
-                              moesim_error *err);
-
-/* IEEE half precision, little endian, equal to h5py's float16. The caller closes it with H5Tclose. */
-hid_t moesim_sink_half_type(void);
+/* A small dataset of n entries, stored in one piece without filters; not for MOESIM_H5_STRING. */
+moesim_code moesim_sink_array(moesim_sink_file *file, const char *name, enum moesim_h5_type type, uint64_t n,
+                              const void *data, moesim_error *err);
 
 /* A dataset whose first dimension grows. A zeroed struct is a column that does not exist: append and close do nothing. */
 typedef struct moesim_sink {
@@ -57,8 +55,9 @@ typedef struct moesim_sink {
     unsigned char *buffer;
 } moesim_sink;
 
-/* width NULL: one dimension. chunk_rows is an upper bound; name and file must outlive the column. */
-moesim_code moesim_sink_open(moesim_sink_file *file, const char *name, hid_t type, const uint64_t width[2],
+/* width NULL: one dimension. chunk_rows is an upper bound; name and file must outlive the column. MOESIM_H5_STRING is text of
+ * MOESIM_SINK_TEXT bytes, padded with zeros. */
+moesim_code moesim_sink_open(moesim_sink_file *file, const char *name, enum moesim_h5_type type, const uint64_t width[2],
                              uint64_t chunk_rows, moesim_sink *out, moesim_error *err);
 moesim_code moesim_sink_append(moesim_sink *sink, uint64_t rows, const void *data, moesim_error *err);
 

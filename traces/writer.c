@@ -33,11 +33,9 @@ struct moesim_writer {
 };
 
 /* How a column is stored; `width` 'K' is [M][K], 'E' is [M][E]. */
-enum stored { U8, U16, U32, U64, I32, HALF, FLOAT, TEXT64, STORED_TYPES };
-
 typedef struct column_row {
     const char *name;
-    enum stored type;
+    enum moesim_h5_type type;
     char width;
     bool exists;
     uint64_t chunk_rows;
@@ -45,44 +43,28 @@ typedef struct column_row {
 
 static void describe_columns(const moesim_trace_info *i, column_row table[COLUMNS])
 {
-    const enum stored gate = i->gate_is_f32 ? FLOAT : HALF;
+    const enum moesim_h5_type gate = i->gate_is_f32 ? MOESIM_H5_F32 : MOESIM_H5_F16;
     const column_row rows[COLUMNS] = {
-        [ROW_OFFSET] = {"/pass/row_offset", U64, 0, true, MOESIM_SINK_ROWS},
-        [KIND] = {"/pass/kind", U8, 0, true, MOESIM_SINK_ROWS},
-        [REQUEST] = {"/pass/request", U32, 0, true, MOESIM_SINK_ROWS},
-        [BLOCK] = {"/pass/block", I32, 0, true, MOESIM_SINK_ROWS},
-        [STEP] = {"/pass/step", I32, 0, true, MOESIM_SINK_ROWS},
-        [FORWARD] = {"/pass/forward", U64, 0, i->has_forward, MOESIM_SINK_ROWS},
-        [WORKLOAD] = {"/request/workload", TEXT64, 0, true, REQUEST_ROWS},
-        [PROMPT] = {"/request/prompt_tokens", U32, 0, true, REQUEST_ROWS},
-        [OUTPUT] = {"/request/output_tokens", U32, 0, i->has_output_tokens, REQUEST_ROWS},
-        [POSITION] = {"/token/position", I32, 0, true, MOESIM_SINK_ROWS},
-        [STATE] = {"/token/state", U8, 0, true, MOESIM_SINK_ROWS},
-        [CONFIDENCE] = {"/token/confidence", HALF, 0, i->has_confidence, MOESIM_SINK_ROWS},
-        [TOKEN_ID] = {"/token/id", I32, 0, i->has_token_id, MOESIM_SINK_ROWS},
-        [EXPERT] = {"/routing/expert", U16, 'K', true, CHUNK_ROWS},
+        [ROW_OFFSET] = {"/pass/row_offset", MOESIM_H5_U64, 0, true, MOESIM_SINK_ROWS},
+        [KIND] = {"/pass/kind", MOESIM_H5_U8, 0, true, MOESIM_SINK_ROWS},
+        [REQUEST] = {"/pass/request", MOESIM_H5_U32, 0, true, MOESIM_SINK_ROWS},
+        [BLOCK] = {"/pass/block", MOESIM_H5_I32, 0, true, MOESIM_SINK_ROWS},
+        [STEP] = {"/pass/step", MOESIM_H5_I32, 0, true, MOESIM_SINK_ROWS},
+        [FORWARD] = {"/pass/forward", MOESIM_H5_U64, 0, i->has_forward, MOESIM_SINK_ROWS},
+        [WORKLOAD] = {"/request/workload", MOESIM_H5_STRING, 0, true, REQUEST_ROWS},
+        [PROMPT] = {"/request/prompt_tokens", MOESIM_H5_U32, 0, true, REQUEST_ROWS},
+        [OUTPUT] = {"/request/output_tokens", MOESIM_H5_U32, 0, i->has_output_tokens, REQUEST_ROWS},
+        [POSITION] = {"/token/position", MOESIM_H5_I32, 0, true, MOESIM_SINK_ROWS},
+        [STATE] = {"/token/state", MOESIM_H5_U8, 0, true, MOESIM_SINK_ROWS},
+        [CONFIDENCE] = {"/token/confidence", MOESIM_H5_F16, 0, i->has_confidence, MOESIM_SINK_ROWS},
+        [TOKEN_ID] = {"/token/id", MOESIM_H5_I32, 0, i->has_token_id, MOESIM_SINK_ROWS},
+        [EXPERT] = {"/routing/expert", MOESIM_H5_U16, 'K', true, CHUNK_ROWS},
         [GATE] = {"/routing/gate", gate, 'K', i->has_gate, CHUNK_ROWS},
-        [PROB] = {"/routing/router_prob", HALF, 'E', i->has_prob, CHUNK_ROWS},
-        [PASS_NS] = {"/observed/pass_ns", U64, 0, i->has_pass_ns, MOESIM_SINK_ROWS},
-        [RESIDENCY] = {"/observed/residency", U8, 'K', i->has_residency, CHUNK_ROWS},
+        [PROB] = {"/routing/router_prob", MOESIM_H5_F16, 'E', i->has_prob, CHUNK_ROWS},
+        [PASS_NS] = {"/observed/pass_ns", MOESIM_H5_U64, 0, i->has_pass_ns, MOESIM_SINK_ROWS},
+        [RESIDENCY] = {"/observed/residency", MOESIM_H5_U8, 'K', i->has_residency, CHUNK_ROWS},
     };
     memcpy(table, rows, sizeof rows);
-}
-
-static hid_t stored_type(enum stored type)
-{
-    const hid_t plain[STORED_TYPES] = {
-        [U8] = H5T_STD_U8LE, [U16] = H5T_STD_U16LE, [U32] = H5T_STD_U32LE, [U64] = H5T_STD_U64LE,
-        [I32] = H5T_STD_I32LE, [FLOAT] = H5T_IEEE_F32LE,
-    };
-    if (type == HALF)
-        return moesim_sink_half_type();
-    if (type != TEXT64)
-        return H5Tcopy(plain[type]);
-    const hid_t text = H5Tcopy(H5T_C_S1);
-    H5Tset_size(text, sizeof ((moesim_trace_request *)0)->workload);
-    H5Tset_strpad(text, H5T_STR_NULLPAD);
-    return text;
 }
 
 static moesim_code open_columns(moesim_writer *w, moesim_error *err)
@@ -94,10 +76,8 @@ static moesim_code open_columns(moesim_writer *w, moesim_error *err)
         if (!table[c].exists)
             continue;
         const uint64_t width[2] = {w->info.num_layers, table[c].width == 'E' ? w->info.num_experts : w->info.top_k};
-        const hid_t type = stored_type(table[c].type);
-        code = moesim_sink_open(&w->file, table[c].name, type, table[c].width != 0 ? width : NULL, table[c].chunk_rows,
-                                &w->column[c], err);
-        H5Tclose(type);
+        code = moesim_sink_open(&w->file, table[c].name, table[c].type, table[c].width != 0 ? width : NULL,
+                                table[c].chunk_rows, &w->column[c], err);
     }
     return code;
 }
@@ -154,11 +134,11 @@ static moesim_code write_groups(moesim_writer *w, const int32_t *layer_ids, cons
         if (group[n] != NULL)
             code = moesim_sink_group(&w->file, group[n], err);
     if (code == MOESIM_OK)
-        code = moesim_sink_array(&w->file, "/model/moe_layer_id", H5T_STD_I32LE, i->num_layers, layer_ids, err);
+        code = moesim_sink_array(&w->file, "/model/moe_layer_id", MOESIM_H5_I32, i->num_layers, layer_ids, err);
     if (code == MOESIM_OK)
-        code = moesim_sink_array(&w->file, "/model/expert_bytes", H5T_STD_U64LE, i->num_layers, expert_bytes, err);
+        code = moesim_sink_array(&w->file, "/model/expert_bytes", MOESIM_H5_U64, i->num_layers, expert_bytes, err);
     if (code == MOESIM_OK && i->has_resident_bytes)
-        code = moesim_sink_array(&w->file, "/model/resident_bytes", H5T_STD_U64LE, 1, &i->resident_bytes, err);
+        code = moesim_sink_array(&w->file, "/model/resident_bytes", MOESIM_H5_U64, 1, &i->resident_bytes, err);
     return code;
 }
 
@@ -195,8 +175,6 @@ moesim_code moesim_writer_create(const char *path, const moesim_trace_info *info
         code = write_groups(w, layer_ids, expert_bytes, err);
     if (code == MOESIM_OK)
         code = open_columns(w, err);
-    if (code == MOESIM_OK)
-        code = moesim_sink_append(&w->column[ROW_OFFSET], 1, &w->rows, err);
     if (code != MOESIM_OK) {
         moesim_writer_discard(&w);
         return code;
@@ -221,7 +199,7 @@ moesim_code moesim_writer_request(moesim_writer *w, const moesim_trace_request *
     return code;
 }
 
-static moesim_code check_pass(const moesim_writer *w, const moesim_pass *pass, const moesim_rows *rows, moesim_error *err)
+static moesim_code check_rows(const moesim_writer *w, const moesim_rows *rows, moesim_error *err)
 {
     const struct { const char *name; const void *data; bool exists; } column[] = {
         {"/routing/expert", rows->expert, true},
@@ -233,12 +211,8 @@ static moesim_code check_pass(const moesim_writer *w, const moesim_pass *pass, c
         {"/token/id", rows->token_id, w->info.has_token_id},
         {"/observed/residency", rows->residency, w->info.has_residency},
     };
-    if (moesim_interrupted())
-        return moesim_fail(err, MOESIM_E_INTERRUPTED, "interrupted while writing %s; nothing was kept", w->file.path);
-    if (pass->kind > MOESIM_PASS_DUMMY || pass->request >= w->requests || rows->end < rows->begin)
-        return moesim_fail(err, MOESIM_E_INTERNAL, "cannot write %s: pass %llu has kind %u (at most 3), request %u of %u "
-                           "declared, or a negative number of rows", w->file.path, (unsigned long long)w->passes,
-                           (unsigned)pass->kind, pass->request, w->requests);
+    if (rows->end < rows->begin)
+        return moesim_fail(err, MOESIM_E_INTERNAL, "cannot write %s: rows end before they begin", w->file.path);
     for (size_t c = 0; c < sizeof column / sizeof column[0] && rows->end > rows->begin; c++)
         if (column[c].exists && column[c].data == NULL)
             return moesim_fail(err, MOESIM_E_INTERNAL, "cannot write %s: pass %llu lacks %s, which the header announces",
@@ -246,28 +220,46 @@ static moesim_code check_pass(const moesim_writer *w, const moesim_pass *pass, c
     return MOESIM_OK;
 }
 
-moesim_code moesim_writer_pass(moesim_writer *w, const moesim_pass *pass, const moesim_rows *rows, uint64_t pass_ns,
-                               moesim_error *err)
+moesim_code moesim_writer_rows(moesim_writer *w, const moesim_rows *rows, moesim_error *err)
 {
-    moesim_code code = check_pass(w, pass, rows, err);
+    moesim_code code = check_rows(w, rows, err);
     if (code != MOESIM_OK)
         return code;
-    const uint64_t n = rows->end - rows->begin, end = w->rows + n;
+    const uint64_t n = rows->end - rows->begin;
     const bool wide = w->info.gate_is_f32;
-    const struct { enum column column; uint64_t rows; const void *data; const float *halves; } part[] = {
-        {ROW_OFFSET, 1, &end, NULL}, {KIND, 1, &pass->kind, NULL}, {REQUEST, 1, &pass->request, NULL},
-        {BLOCK, 1, &pass->block, NULL}, {STEP, 1, &pass->step, NULL}, {FORWARD, 1, &pass->forward, NULL},
-        {PASS_NS, 1, &pass_ns, NULL}, {POSITION, n, rows->position, NULL}, {STATE, n, rows->state, NULL},
-        {CONFIDENCE, n, NULL, rows->confidence}, {TOKEN_ID, n, rows->token_id, NULL}, {EXPERT, n, rows->expert, NULL},
-        {GATE, n, wide ? rows->gate : NULL, wide ? NULL : rows->gate}, {PROB, n, NULL, rows->prob},
-        {RESIDENCY, n, rows->residency, NULL},
+    const struct { enum column column; const void *data; const float *halves; } part[] = {
+        {POSITION, rows->position, NULL}, {STATE, rows->state, NULL}, {CONFIDENCE, NULL, rows->confidence},
+        {TOKEN_ID, rows->token_id, NULL}, {EXPERT, rows->expert, NULL},
+        {GATE, wide ? rows->gate : NULL, wide ? NULL : rows->gate}, {PROB, NULL, rows->prob},
+        {RESIDENCY, rows->residency, NULL},
     };
     for (size_t p = 0; p < sizeof part / sizeof part[0] && code == MOESIM_OK; p++) {
         moesim_sink *s = &w->column[part[p].column];
-        code = part[p].halves != NULL ? moesim_sink_append_half(s, part[p].rows, part[p].halves, err)
-                                      : moesim_sink_append(s, part[p].rows, part[p].data, err);
+        code = part[p].halves != NULL ? moesim_sink_append_half(s, n, part[p].halves, err)
+                                      : moesim_sink_append(s, n, part[p].data, err);
     }
-    w->rows = end;
+    w->rows += n;
+    return code;
+}
+
+moesim_code moesim_writer_pass(moesim_writer *w, const moesim_pass *pass, const moesim_rows *rows, uint64_t pass_ns,
+                               moesim_error *err)
+{
+    if (moesim_interrupted())
+        return moesim_fail(err, MOESIM_E_INTERRUPTED, "interrupted while writing %s; nothing was kept", w->file.path);
+    if (pass->kind > MOESIM_PASS_DUMMY || pass->request >= w->requests)
+        return moesim_fail(err, MOESIM_E_INTERNAL, "cannot write %s: pass %llu has kind %u (at most 3) and request %u (of %u "
+                           "declared)", w->file.path, (unsigned long long)w->passes, (unsigned)pass->kind, pass->request,
+                           w->requests);
+    const struct { enum column column; const void *data; } part[] = {
+        {ROW_OFFSET, &w->rows}, {KIND, &pass->kind}, {REQUEST, &pass->request}, {BLOCK, &pass->block},
+        {STEP, &pass->step}, {FORWARD, &pass->forward}, {PASS_NS, &pass_ns},
+    };
+    moesim_code code = MOESIM_OK;
+    for (size_t p = 0; p < sizeof part / sizeof part[0] && code == MOESIM_OK; p++)
+        code = moesim_sink_append(&w->column[part[p].column], 1, part[p].data, err);
+    if (code == MOESIM_OK)
+        code = moesim_writer_rows(w, rows, err);
     w->passes += code == MOESIM_OK;
     return code;
 }
@@ -284,7 +276,7 @@ static void release(moesim_writer **w)
 moesim_code moesim_writer_finish(moesim_writer **writer, moesim_error *err)
 {
     moesim_writer *w = *writer;
-    moesim_code code = MOESIM_OK;
+    moesim_code code = moesim_sink_append(&w->column[ROW_OFFSET], 1, &w->rows, err);
     for (int c = 0; c < COLUMNS && code == MOESIM_OK; c++)
         code = moesim_sink_flush(&w->column[c], err);
     for (int c = 0; c < COLUMNS; c++)

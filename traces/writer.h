@@ -31,6 +31,9 @@ moesim_code moesim_writer_request(moesim_writer *w, const moesim_trace_request *
 moesim_code moesim_writer_pass(moesim_writer *w, const moesim_pass *pass, const moesim_rows *rows, uint64_t pass_ns,
                                moesim_error *err);
 
+/* Further rows of the pass last begun, so that a pass of any size is written in pieces of bounded memory. */
+moesim_code moesim_writer_rows(moesim_writer *w, const moesim_rows *rows, moesim_error *err);
+
 /* Writes `complete` last, closes, fsyncs and renames. Frees *w whatever happens. */
 moesim_code moesim_writer_finish(moesim_writer **w, moesim_error *err);
 void moesim_writer_discard(moesim_writer **w);
