@@ -45,9 +45,9 @@ void moesim_args_row(FILE *out, const char *left, unsigned indent, unsigned colu
 {
     const size_t used = indent + width(left, strlen(left));
     fprintf(out, "%*s%s", (int)indent, "", left);
-    if (used + 2 > column)
+    if (left[0] != '\0' && used + 2 > column)
         fprintf(out, "\n%*s", (int)column, "");
-    else
+    else if (column > used)
         fprintf(out, "%*s", (int)(column - used), "");
     wrap(out, text, column, column);
 }

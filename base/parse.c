@@ -99,27 +99,29 @@ moesim_code moesim_parse_bytes(const char *text, const char *what, uint64_t *out
                        text);
 }
 
-/* Levenshtein distance of words shorter than NEAREST_MAX. */
+static size_t least_of(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Edit distance of words shorter than NEAREST_MAX; two neighbours swapped are one edit. */
 static size_t distance(const char *a, size_t na, const char *b, size_t nb)
 {
-    size_t row[NEAREST_MAX + 1];
+    size_t d[3][NEAREST_MAX + 1];   /* rows i-2, i-1, i of the table, used in turn */
     for (size_t j = 0; j <= nb; j++)
-        row[j] = j;
+        d[0][j] = j;
     for (size_t i = 1; i <= na; i++) {
-        size_t diagonal = row[0];
+        size_t *row = d[i % 3];
+        const size_t *above = d[(i - 1) % 3];
         row[0] = i;
         for (size_t j = 1; j <= nb; j++) {
-            const size_t above = row[j];
-            size_t best = diagonal + (a[i - 1] == b[j - 1] ? 0u : 1u);
-            if (above + 1 < best)
-                best = above + 1;
-            if (row[j - 1] + 1 < best)
-                best = row[j - 1] + 1;
-            row[j] = best;
-            diagonal = above;
+            row[j] = above[j - 1] + (a[i - 1] == b[j - 1] ? 0u : 1u);
+            row[j] = least_of(row[j], least_of(above[j], row[j - 1]) + 1);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                row[j] = least_of(row[j], d[(i - 2) % 3][j - 2] + 1);
         }
     }
-    return row[nb];
+    return d[na % 3][nb];
 }
 
 const char *moesim_nearest(const char *word, const char *const *names)

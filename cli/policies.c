@@ -40,13 +40,13 @@ static const struct { uint32_t bit; const char *text; } need_names[] = {
     { MOESIM_NEED_PRIOR, "totals of another trace" },
 };
 
-/* Host modes are bounds, not rules that a system could follow. */
+/* Host modes without knowledge of the future are still no rules that a system could follow. */
 static const char *kind_of(const moesim_policy *policy)
 {
-    if (policy->host_mode != MOESIM_HOST_NONE)
-        return "bound";
     if ((policy->traits & MOESIM_CLAIRVOYANT) != 0)
         return "clairvoyant";
+    if (policy->host_mode != MOESIM_HOST_NONE)
+        return "bound";
     return (policy->traits & MOESIM_NON_CAUSAL) != 0 ? "non-causal" : "causal";
 }
 
