@@ -63,6 +63,8 @@ typedef struct moesim_trace moesim_trace;
 
 typedef struct moesim_trace_options {
     bool salvage;                /* accept a file without `complete` (trace salvage alone) */
+    const char *shown_path;      /* info.path, for messages and the digest, where the file is a converted copy of another;
+                                  * NULL: path */
     bool old_format;             /* accept a superblock older than 2: only in a child process under memory and CPU limits,
                                   * since damaged files of that age crash HDF5 */
 } moesim_trace_options;
@@ -80,6 +82,9 @@ moesim_code moesim_trace_digest(moesim_trace *trace, moesim_error *err);
 
 /* Pass p < P; served from blocks of metadata kept in a small cache. */
 moesim_code moesim_trace_pass(moesim_trace *trace, uint64_t p, moesim_pass *out, moesim_error *err);
+
+/* What the recording engine took for pass p (/observed/pass_ns); 0 where it is not recorded. */
+moesim_code moesim_trace_pass_ns(moesim_trace *trace, uint64_t p, uint64_t *out, moesim_error *err);
 
 /* [M], valid until close. */
 const int32_t *moesim_trace_layer_ids(const moesim_trace *trace);
