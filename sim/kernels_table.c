@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Chooses a variant of the kernels once, by what the processor can do; MOESIM_CPU=base|avx2 overrides downwards.
+ */
+#include "sim/kernels.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern const moesim_kernels moesim_kernels_base;
+#ifdef KERNELS_AVX2
+extern const moesim_kernels moesim_kernels_avx2;
+#endif
+
+static const moesim_kernels *all[3];     /* best last, NULL-ended */
+static const moesim_kernels *chosen;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+#ifdef KERNELS_AVX2
+static bool has_avx2(void)
+{
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
+           __builtin_cpu_supports("popcnt");
+}
+#endif
+
+static void choose(void)
+{
+    size_t n = 0;
+    all[n++] = &moesim_kernels_base;
+#ifdef KERNELS_AVX2
+    if (has_avx2())
+        all[n++] = &moesim_kernels_avx2;
+#endif
+    chosen = all[n - 1];
+    const char *wanted = getenv("MOESIM_CPU");
+    for (size_t i = 0; wanted != NULL && i < n; i++) {
+        if (strcmp(wanted, all[i]->name) == 0)
+            chosen = all[i];
+    }
+}
+
+const moesim_kernels *moesim_kernels_get(void)
+{
+    (void)pthread_once(&once, choose);
+    return chosen;
+}
+
+const moesim_kernels *const *moesim_kernels_all(void)
+{
+    (void)pthread_once(&once, choose);
+    return all;
+}
