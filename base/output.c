@@ -68,7 +68,9 @@ static moesim_code resolve(const char *path, char target[PATH_MAX], moesim_error
         memcpy(target, path, strlen(path) + 1);
         return MOESIM_OK;
     }
-    if (realpath(path, target) == NULL || stat(target, &st) != 0)
+    if (!S_ISLNK(st.st_mode))
+        memcpy(target, path, strlen(path) + 1);
+    else if (realpath(path, target) == NULL || stat(target, &st) != 0)
         return moesim_fail(err, MOESIM_E_IO, "cannot write '%s': %s", path, strerror(errno));
     if (S_ISDIR(st.st_mode))
         return moesim_fail(err, MOESIM_E_IO, "cannot write '%s': it is a folder; name a file in it", path);

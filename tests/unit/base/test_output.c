@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Safe output files: all or nothing, whatever fails.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/output.h"
+#include "runner.h"
+
+static char folder[64];
+
+static void enter(void)
+{
+    snprintf(folder, sizeof folder, "%s", "output-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    ck_assert_int_eq(chdir(folder), 0);
+}
+
+/* Number of files in the folder, dot files too. */
+static int files(void)
+{
+    int n = 0;
+    DIR *dir = opendir(".");
+    ck_assert_ptr_nonnull(dir);
+    for (struct dirent *d = readdir(dir); d != NULL; d = readdir(dir))
+        n += strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0;
+    closedir(dir);
+    return n;
+}
+
+static void leave(void)
+{
+    DIR *dir = opendir(".");
+    for (struct dirent *d = readdir(dir); d != NULL; d = readdir(dir))
+        if (unlink(d->d_name) != 0)
+            rmdir(d->d_name);
+    closedir(dir);
+    ck_assert_int_eq(chdir(".."), 0);
+    ck_assert_int_eq(rmdir(folder), 0);
+}
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    fputs(text, f);
+    ck_assert_int_eq(fclose(f), 0);
+}
+
+static void check_content(const char *path, const char *expected)
+{
+    char text[100] = "";
+    FILE *f = fopen(path, "r");
+    ck_assert_ptr_nonnull(f);
+    const size_t n = fread(text, 1, sizeof text - 1, f);
+    fclose(f);
+    text[n] = '\0';
+    ck_assert_str_eq(text, expected);
+}
+
+START_TEST(commit_replaces_and_keeps_the_usual_mode)
+{
+    moesim_output *out = NULL;
+    moesim_error err = MOESIM_ERROR_INIT;
+    struct stat st;
+    enter();
+    umask(027);
+    write_file("x", "old");
+    ck_assert_int_eq(moesim_output_open("x", &out, &err), MOESIM_OK);
+    fputs("new", moesim_output_stream(out));
+    fflush(moesim_output_stream(out));
+    check_content("x", "old");
+    check_content(moesim_output_temporary(out), "new");
+    ck_assert_int_eq(moesim_output_commit(&out, &err), MOESIM_OK);
+    ck_assert_ptr_null(out);
+    check_content("x", "new");
+    ck_assert_int_eq(stat("x", &st), 0);
+    ck_assert_uint_eq(st.st_mode & 0777, 0640);
+    ck_assert_int_eq(files(), 1);
+    leave();
+}
+END_TEST
+
+START_TEST(discard_leaves_the_old_file)
+{
+    moesim_output *out = NULL;
+    moesim_error err = MOESIM_ERROR_INIT;
+    enter();
+    write_file("x", "old");
+    ck_assert_int_eq(moesim_output_open("x", &out, &err), MOESIM_OK);
+    fputs("new", moesim_output_stream(out));
+    moesim_output_discard(&out);
+    ck_assert_ptr_null(out);
+    moesim_output_discard(&out);
+    check_content("x", "old");
+    ck_assert_int_eq(files(), 1);
+    leave();
+}
+END_TEST
+
+START_TEST(a_link_stays_a_link)
+{
+    moesim_output *out = NULL;
+    moesim_error err = MOESIM_ERROR_INIT;
+    struct stat st;
+    enter();
+    write_file("x", "old");
+    ck_assert_int_eq(symlink("x", "link"), 0);
+    ck_assert_int_eq(moesim_output_open("link", &out, &err), MOESIM_OK);
+    fputs("new", moesim_output_stream(out));
+    ck_assert_int_eq(moesim_output_commit(&out, &err), MOESIM_OK);
+    check_content("x", "new");
+    ck_assert_int_eq(lstat("link", &st), 0);
+    ck_assert(S_ISLNK(st.st_mode));
+    leave();
+}
+END_TEST
+
+START_TEST(refused_targets)
+{
+    static const char *const bad[] = { "", "folder", "fifo", "dangling", "folder/", "none/x", "/dev/full" };
+    moesim_output *out = NULL;
+    enter();
+    ck_assert_int_eq(mkdir("folder", 0777), 0);
+    ck_assert_int_eq(mkfifo("fifo", 0666), 0);
+    ck_assert_int_eq(symlink("nowhere", "dangling"), 0);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        moesim_error err = MOESIM_ERROR_INIT;
+        ck_assert_msg(moesim_output_open(bad[i], &out, &err) != MOESIM_OK, "opened '%s'", bad[i]);
+        ck_assert_ptr_null(out);
+        ck_assert_str_ne(err.text, "");
+    }
+    char name[300];
+    moesim_error err = MOESIM_ERROR_INIT;
+    memset(name, 'n', 255);
+    name[255] = '\0';
+    ck_assert_int_eq(moesim_output_open(name, &out, &err), MOESIM_OK);   /* the longest name there may be */
+    ck_assert_int_eq(moesim_output_commit(&out, &err), MOESIM_OK);
+    memset(name, 'n', 256);
+    name[256] = '\0';
+    ck_assert_int_eq(moesim_output_open(name, &out, &err), MOESIM_E_USAGE);
+    ck_assert_int_eq(files(), 4);
+    leave();
+}
+END_TEST
+
+/* A file-size limit makes write(2) fail half way, as a full disk does. */
+START_TEST(failed_write_keeps_nothing)
+{
+    moesim_output *out = NULL;
+    moesim_error err = MOESIM_ERROR_INIT;
+    struct rlimit old, small;
+    enter();
+    write_file("x", "old");
+    signal(SIGXFSZ, SIG_IGN);
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &old), 0);
+    small = old;
+    small.rlim_cur = 4096;
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
+    ck_assert_int_eq(moesim_output_open("x", &out, &err), MOESIM_OK);
+    for (int i = 0; i < 20000; i++)
+        fputc('a', moesim_output_stream(out));
+    const moesim_code code = moesim_output_commit(&out, &err);
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &old), 0);
+    ck_assert_int_eq(code, MOESIM_E_IO);
+    ck_assert_ptr_nonnull(strstr(err.text, "cannot write 'x'"));
+    ck_assert_ptr_nonnull(strstr(err.text, "nothing was kept"));
+    check_content("x", "old");
+    ck_assert_int_eq(files(), 1);
+    leave();
+}
+END_TEST
+
+START_TEST(full_standard_output_is_an_error)
+{
+    moesim_output *out = NULL;
+    moesim_error err = MOESIM_ERROR_INIT;
+    if (access("/dev/full", W_OK) != 0)
+        return;
+    ck_assert_ptr_nonnull(freopen("/dev/full", "w", stdout));
+    ck_assert_int_eq(moesim_output_open("-", &out, &err), MOESIM_OK);
+    ck_assert_ptr_eq(moesim_output_stream(out), stdout);
+    fputs("text", moesim_output_stream(out));
+    ck_assert_int_eq(moesim_output_commit(&out, &err), MOESIM_E_IO);
+    ck_assert_str_eq(err.text, "cannot write to standard output: No space left on device");
+}
+END_TEST
+
+START_TEST(discard_all_removes_every_temporary)
+{
+    moesim_output *a = NULL, *b = NULL;
+    moesim_error err = MOESIM_ERROR_INIT;
+    enter();
+    ck_assert_int_eq(moesim_output_open("a", &a, &err), MOESIM_OK);
+    ck_assert_int_eq(moesim_output_open("b", &b, &err), MOESIM_OK);
+    ck_assert_int_eq(files(), 2);
+    moesim_output_discard_all();
+    ck_assert_int_eq(files(), 0);
+    moesim_output_discard(&a);
+    moesim_output_discard(&b);
+    leave();
+}
+END_TEST
+
+START_TEST(too_many_at_once)
+{
+    moesim_output *out[33];
+    moesim_error err = MOESIM_ERROR_INIT;
+    char name[8];
+    enter();
+    for (int i = 0; i < 32; i++) {
+        snprintf(name, sizeof name, "f%d", i);
+        ck_assert_int_eq(moesim_output_open(name, &out[i], &err), MOESIM_OK);
+    }
+    ck_assert_int_eq(moesim_output_open("more", &out[32], &err), MOESIM_E_LIMIT);
+    moesim_output_discard(&out[5]);
+    ck_assert_int_eq(moesim_output_open("more", &out[5], &err), MOESIM_OK);
+    for (int i = 0; i < 32; i++)
+        moesim_output_discard(&out[i]);
+    ck_assert_int_eq(files(), 0);
+    leave();
+}
+END_TEST
+
+RUN_TESTS("output", commit_replaces_and_keeps_the_usual_mode, discard_leaves_the_old_file, a_link_stays_a_link,
+          refused_targets, failed_write_keeps_nothing, full_standard_output_is_an_error,
+          discard_all_removes_every_temporary, too_many_at_once)
