@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `moesim run`: a trace through policies at capacities, one table of figures.
+ */
+#include "cli/run.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/output.h"
+#include "cli/cli.h"
+#include "cli/print.h"
+
+#define MAX_THREADS 256u
+#define SURV_CALIBRATED_ON "example/blockdiff-moe-20x256k8"
+
+static const char *const scopes[] = { "layer", "global", NULL };
+static const char *const orders[] = { "atomic", "flattened", NULL };
+
+#define AT(field) offsetof(moesim_run_options, field)
+
+static const moesim_arg args[] = {
+    { "policy", 0, MOESIM_ARG_LIST, AT(policy), "P[,P…]", 0, 0, NULL,
+      "Policies to compare: names separated by commas, or one name with options (oled:confidence=lag1,adapt=on); may be "
+      "repeated. 'moesim policies' lists them." },
+    { "cache", 0, MOESIM_ARG_LIST, AT(cache), "N[,N…]", 0, 0, NULL,
+      "Capacities: experts per layer, lists (20,40) and ranges (10:100:10, the end included when it is reached). With "
+      "--scope global: sizes over all layers (4000MiB)." },
+    { "scope", 0, MOESIM_ARG_CHOICE, AT(scope), NULL, 0, 0, scopes,
+      "Every layer owns its slots (default), or one budget in bytes serves all layers." },
+    { "order", 0, MOESIM_ARG_CHOICE, AT(order), NULL, 0, 0, orders,
+      "Event-atomic (default), or the experts of an event one after the other, which shows what that would distort." },
+    { "requests", 0, MOESIM_ARG_RANGE, AT(requests), "a:b", 0, 0, NULL, "Requests a up to but without b." },
+    { "warmup", 0, MOESIM_ARG_U64, AT(warmup), "N", 0, 1e15, NULL, "The first N requests run and are not counted." },
+    { "batch", 0, MOESIM_ARG_U64, AT(batch), "b", 1, MOESIM_MAX_BATCH, NULL,
+      "Merge the decode passes of b requests that run at the same time (default 1)." },
+    { "baseline", 0, MOESIM_ARG_STRING, AT(baseline), "P", 0, 0, NULL,
+      "Compare every other policy with this one, paired on requests: difference, interval, sign-flip test." },
+    { "gap", 0, MOESIM_ARG_FLAG, AT(gap), NULL, 0, 0, NULL,
+      "Split the misses above belady into what forced admission costs and what wrong victims cost." },
+    { "staging", 0, MOESIM_ARG_U64, AT(staging), "N", 0, 65536, NULL, "Experts in the staging area (default 4)." },
+    { "prefetch-budget", 0, MOESIM_ARG_U64, AT(prefetch_budget), "N", 0, UINT32_MAX, NULL,
+      "Most prefetches that land per layer and pass (default: no limit)." },
+    { "decisions", 0, MOESIM_ARG_STRING, AT(decisions), "FILE", 0, 0, NULL,
+      "Write the decision log (HDF5); needs exactly one policy and one capacity." },
+    { "check-observed", 0, MOESIM_ARG_FLAG, AT(check_observed), NULL, 0, 0, NULL,
+      "Compare hits with what the recording system saw (/observed/residency); a difference is a failure." },
+    { "format", 0, MOESIM_ARG_CHOICE, AT(format), NULL, 0, 0, moesim_formats, "What is printed (default: table)." },
+    { "csv", 0, MOESIM_ARG_STRING, AT(csv), "FILE", 0, 0, NULL, "Write CSV to a file as well." },
+    { "seed", 0, MOESIM_ARG_U64, AT(seed), "S", 0, 0, NULL, "Seed of random policies and of the intervals (default 1)." },
+    { "threads", 0, MOESIM_ARG_U64, AT(threads), "N", 1, MAX_THREADS, NULL,
+      "Threads (default: one per processor); the output does not depend on it." },
+    { "window", 0, MOESIM_ARG_BYTES, AT(window), "BYTES", 0, 0, NULL,
+      "Memory for one decoded window of the trace (default 32MiB)." },
+    { "old-format", 0, MOESIM_ARG_FLAG, AT(old_format), NULL, 0, 0, NULL,
+      "Accept a file with an old HDF5 superblock (parsed in a child process under limits)." },
+    { NULL, 0, MOESIM_ARG_FLAG, 0, NULL, 0, 0, NULL, NULL },
+};
+
+const moesim_usage moesim_usage_run = {
+    .command = "moesim run",
+    .synopsis = "TRACE --policy P[,P…] --cache N[,N…] [options]",
+    .summary = "Replays a trace through cache policies and compares them. Prints utilisation, hit rate, misses per pass, "
+               "moved bytes per output token and the distance to the bounds, each with a 95 % interval over requests.",
+    .examples = "moesim run traces/samples/sample.h5 --policy lru,oled,belady --cache 40\n"
+                "moesim run t.h5 --policy lru --policy oled:confidence=none --cache 10:100:10 \\\n"
+                "    --baseline lru --format json\n"
+                "moesim run t.h5 --policy lru --scope global --cache 4000MiB",
+    .args = args,
+    .min_positional = 1,
+    .max_positional = 1,
+};
+
+static void defaults(moesim_run_options *o)
+{
+    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    moesim_run_params params;
+    moesim_run_params_defaults(&params);
+    memset(o, 0, sizeof *o);
+    o->batch = params.batch;
+    o->staging = params.staging;
+    o->prefetch_budget = params.prefetch_budget;
+    o->seed = params.seed;
+    o->window = params.window_bytes;
+    o->threads = processors < 1 ? 1 : processors > (long)MAX_THREADS ? MAX_THREADS : (uint64_t)processors;
+}
+
+static moesim_run_params params_of(const moesim_report *r, moesim_progress *progress)
+{
+    const moesim_run_options *o = r->options;
+    moesim_run_params p;
+    moesim_run_params_defaults(&p);
+    p.scope = o->scope == MOESIM_SCOPE_GLOBAL ? MOESIM_SCOPE_GLOBAL : MOESIM_SCOPE_LAYER;
+    p.order = o->order == MOESIM_FLATTENED ? MOESIM_FLATTENED : MOESIM_ATOMIC;
+    p.request_begin = r->request_begin;
+    p.request_end = r->request_end;
+    p.warmup = o->warmup;
+    p.batch = (uint32_t)o->batch;
+    p.staging = (uint32_t)o->staging;
+    p.prefetch_budget = (uint32_t)o->prefetch_budget;
+    p.threads = (uint32_t)o->threads;
+    p.seed = o->seed;
+    p.window_bytes = o->window;
+    p.check_observed = o->check_observed;
+    p.progress = progress;
+    return p;
+}
+
+static void warn(const moesim_report *r)
+{
+    for (size_t i = 0; i < r->num_shown; i++)
+        if (strcmp(r->policy[i].policy->name, "surv") == 0 && strcmp(r->info->model_id, SURV_CALIBRATED_ON) != 0)
+            moesim_log(MOESIM_LOG_WARN, "surv's table was calibrated on %s; this trace is of %s", SURV_CALIBRATED_ON,
+                       r->info->model_id);
+}
+
+static moesim_code create_decisions(const moesim_report *r, moesim_declog **log, moesim_error *err)
+{
+    char *config = moesim_run_config_json(r);
+    if (config == NULL)
+        return moesim_fail_nomem(err, "the configuration as JSON", 0);
+    const moesim_declog_header header = {
+        .trace_digest = r->digest, .model_id = r->info->model_id, .policy = r->policy[0].given,
+        .options = r->policy[0].effective, .config = config, .num_layers = r->info->num_layers,
+        .num_experts = r->info->num_experts, .cache = r->config[0].cache, .seed = r->options->seed,
+    };
+    const moesim_code code = moesim_declog_create(r->options->decisions, &header, log, err);
+    free(config);
+    return code;
+}
+
+/* Runs the cells and computes every figure; the decision log appears only when all of that has succeeded. */
+static moesim_code compute(moesim_report *r, moesim_error *err)
+{
+    moesim_progress progress;
+    memset(&progress, 0, sizeof progress);
+    moesim_run_params params = params_of(r, &progress);
+    moesim_declog *log = NULL;
+    if (r->options->decisions != NULL && create_decisions(r, &log, err) != MOESIM_OK)
+        return err->code;
+    params.declog = log;
+    moesim_code code = moesim_run(r->trace, &params, r->config, r->num_cells, r->outcome, err);
+    if (code == MOESIM_OK)
+        code = moesim_report_figures(r, err);
+    if (code == MOESIM_OK && log != NULL)
+        return moesim_declog_finish(&log, r->decisions_digest, err);
+    moesim_declog_discard(&log);
+    return code;
+}
+
+static moesim_code print_form(const moesim_report *r, int format, FILE *out, moesim_error *err)
+{
+    if (format == MOESIM_FORMAT_JSON)
+        return moesim_run_print_json(r, out, err);
+    if (format == MOESIM_FORMAT_CSV)
+        moesim_run_print_csv(r, out);
+    else
+        moesim_run_print_table(r, out);
+    return MOESIM_OK;
+}
+
+static moesim_code print(const moesim_report *r, moesim_error *err)
+{
+    moesim_output *file = NULL;
+    if (moesim_interrupted())
+        return moesim_fail(err, MOESIM_E_INTERRUPTED, "interrupted");
+    if (r->options->csv != NULL) {
+        if (moesim_output_open(r->options->csv, &file, err) != MOESIM_OK)
+            return err->code;
+        moesim_run_print_csv(r, moesim_output_stream(file));
+        if (moesim_output_commit(&file, err) != MOESIM_OK)
+            return err->code;
+    }
+    return print_form(r, r->options->format, stdout, err);
+}
+
+/* The table says it too; a script sees the exit status. */
+static moesim_code judge_observed(const moesim_report *r, moesim_error *err)
+{
+    const uint64_t width = (uint64_t)r->info->num_layers * r->info->top_k;
+    for (size_t i = 0; r->options->check_observed && i < r->num_cells; i++) {
+        const moesim_outcome *o = &r->outcome[i];
+        if (o->observed_wrong > 0 && moesim_report_shown(r, i))
+            return moesim_fail(err, MOESIM_E_FORMAT, "%s: /observed/residency differs from %s in %" PRIu64 " of %" PRIu64
+                               " places, first at row %" PRIu64 ", layer %" PRIu64 ", slot %" PRIu64, r->options->path,
+                               moesim_report_policy(r, i)->given, o->observed_wrong, o->observed_checked,
+                               o->observed_first_wrong / width, o->observed_first_wrong % width / r->info->top_k,
+                               o->observed_first_wrong % r->info->top_k);
+    }
+    return MOESIM_OK;
+}
+
+static moesim_code run(moesim_report *r, moesim_error *err)
+{
+    moesim_code code = moesim_cli_open_trace(r->options->path, r->options->old_format, &r->trace, err);
+    if (code != MOESIM_OK)
+        return code;
+    r->info = moesim_trace_get_info(r->trace);
+    code = moesim_report_plan(r, err);
+    if (code == MOESIM_OK)
+        code = moesim_digest_file(r->options->path, r->digest, err);
+    if (code == MOESIM_OK) {
+        warn(r);
+        code = compute(r, err);
+    }
+    if (code == MOESIM_OK)
+        code = print(r, err);
+    return code == MOESIM_OK ? judge_observed(r, err) : code;
+}
+
+moesim_code moesim_cmd_run(int argc, char **argv, moesim_error *err)
+{
+    moesim_run_options options;
+    moesim_list positional = { 0, 0, NULL };
+    moesim_report report;
+    bool help = false;
+    memset(&report, 0, sizeof report);
+    defaults(&options);
+    moesim_code code = moesim_args_parse(&moesim_usage_run, argc, argv, &options, &positional, &help, err);
+    if (code == MOESIM_OK && help)
+        moesim_args_help(&moesim_usage_run, stdout);
+    if (code == MOESIM_OK && !help) {
+        options.path = positional.item[0];
+        report.options = &options;
+        code = run(&report, err);
+    }
+    moesim_report_fini(&report);
+    moesim_list_fini(&positional);
+    moesim_list_fini(&options.policy);
+    moesim_list_fini(&options.cache);
+    return code;
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Statistics of `moesim run`: every figure with its interval, paired differences from the baseline, gap decompositions. All
+ * of them share one set of resamples.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "cli/run.h"
+
+/* Figures that --baseline compares: misses rank policies, utilisation is the paper's measure. */
+static const char *const compared[] = { "misses_per_pass", "utilisation" };
+#define NUM_COMPARED (sizeof compared / sizeof compared[0])
+
+#define COUNT(name) \
+    static double count_##name(const moesim_outcome *o) { return (double)o->name; }
+#define SUM(name) \
+    static double sum_##name(const moesim_outcome *o) { return o->total.name; }
+
+SUM(passes) SUM(events) SUM(active) SUM(hits) SUM(misses) SUM(moved) SUM(cpu) SUM(prefetched) SUM(unused)
+SUM(output_tokens) SUM(prefill_passes) SUM(prefill_misses)
+COUNT(evictions) COUNT(insertions) COUNT(all_accesses) COUNT(all_hits) COUNT(read_bytes) COUNT(pending) COUNT(refused)
+COUNT(peak_bytes) COUNT(overshoot_bytes) COUNT(capacity_changes) COUNT(oscillations)
+
+const moesim_count moesim_counts[] = {
+    { "events", sum_events },
+    { "passes", sum_passes },
+    { "accesses", sum_active },
+    { "hits", sum_hits },
+    { "misses", sum_misses },
+    { "moved", sum_moved },
+    { "cpu", sum_cpu },
+    { "prefetched", sum_prefetched },
+    { "unused", sum_unused },
+    { "output_tokens", sum_output_tokens },
+    { "prefill_passes", sum_prefill_passes },
+    { "prefill_misses", sum_prefill_misses },
+    { "evictions", count_evictions },
+    { "insertions", count_insertions },
+    { "all_accesses", count_all_accesses },
+    { "all_hits", count_all_hits },
+    { "read_bytes", count_read_bytes },
+    { "pending", count_pending },
+    { "refused", count_refused },
+    { "peak_bytes", count_peak_bytes },
+    { "overshoot_bytes", count_overshoot_bytes },
+    { "capacity_changes", count_capacity_changes },
+    { "oscillations", count_oscillations },
+    { NULL, NULL },
+};
+
+double moesim_all_hit_rate(const moesim_outcome *outcome)
+{
+    return outcome->all_accesses > 0 ? (double)outcome->all_hits / (double)outcome->all_accesses : (double)NAN;
+}
+
+double moesim_report_r_p95(const moesim_report *r, size_t cell)
+{
+    const bool defined = r->options->scope == MOESIM_SCOPE_LAYER && moesim_report_cache(r, cell) > 0 &&
+                         r->outcome[cell].total.events > 0;
+    return defined ? r->outcome[cell].ratio_p95 : (double)NAN;
+}
+
+size_t moesim_metric_index(const char *name)
+{
+    size_t i = 0;
+    while (moesim_metrics[i].name != NULL && strcmp(moesim_metrics[i].name, name) != 0)
+        i++;
+    return i;
+}
+
+bool moesim_pair_distinguishable(const moesim_pair *pair)
+{
+    return pair->result.interval.lo > 0 || pair->result.interval.hi < 0;
+}
+
+/* Numerators and denominators of one figure, by request. */
+static void terms(const moesim_metric *m, const moesim_outcome *o, double *num, double *den)
+{
+    for (size_t r = 0; r < o->num_requests; r++) {
+        num[r] = m->num(&o->request[r]);
+        den[r] = m->den(&o->request[r]);
+        if (m->macro) {
+            num[r] = den[r] != 0 ? num[r] / den[r] : 0;
+            den[r] = den[r] != 0;
+        }
+    }
+}
+
+/* Undefined in the figure's table, or in this scope. */
+static double figure(const moesim_report *r, const moesim_metric *m, const moesim_outcome *o)
+{
+    return r->options->scope == MOESIM_SCOPE_GLOBAL && !m->in_global ? (double)NAN : moesim_metric_value(m, o);
+}
+
+static moesim_code fill_values(moesim_report *r, moesim_bootstrap *b, double *scratch, moesim_error *err)
+{
+    for (size_t cell = 0; cell < r->num_cells; cell++) {
+        const moesim_outcome *o = &r->outcome[cell];
+        for (size_t k = 0; k < r->num_metrics; k++) {
+            const size_t at = cell * r->num_metrics + k;
+            r->value[at] = figure(r, &moesim_metrics[k], o);
+            r->interval[at] = (moesim_interval){ NAN, NAN };
+            if (!moesim_report_shown(r, cell) || !isfinite(r->value[at]))
+                continue;
+            terms(&moesim_metrics[k], o, scratch, scratch + o->num_requests);
+            if (moesim_bootstrap_ratio(b, scratch, scratch + o->num_requests, &r->interval[at], err) != MOESIM_OK)
+                return err->code;
+        }
+    }
+    return MOESIM_OK;
+}
+
+static moesim_code compare(moesim_report *r, moesim_bootstrap *b, moesim_pair *pair, double *scratch, moesim_error *err)
+{
+    const moesim_metric *m = &moesim_metrics[pair->metric];
+    const moesim_outcome *a = &r->outcome[pair->cell], *base = &r->outcome[pair->baseline];
+    const size_t n = a->num_requests;
+    if (!isfinite(moesim_report_value(r, pair->cell, pair->metric)) ||
+        !isfinite(moesim_report_value(r, pair->baseline, pair->metric))) {
+        pair->result = (moesim_paired){ NAN, { NAN, NAN }, NAN, false, 0 };
+        return MOESIM_OK;
+    }
+    terms(m, a, scratch, scratch + n);
+    terms(m, base, scratch + 2 * n, scratch + 3 * n);
+    return moesim_bootstrap_paired(b, scratch, scratch + n, scratch + 2 * n, scratch + 3 * n, r->options->seed, &pair->result,
+                                   err);
+}
+
+static moesim_code fill_pairs(moesim_report *r, moesim_bootstrap *b, double *scratch, moesim_error *err)
+{
+    for (size_t cell = 0; r->baseline != SIZE_MAX && cell < r->num_cells; cell++) {
+        const size_t policy = cell % r->num_policies;
+        if (policy == r->baseline || !moesim_report_shown(r, cell))
+            continue;
+        for (size_t k = 0; k < NUM_COMPARED; k++) {
+            moesim_pair *pair = &r->pair[r->num_pairs];
+            *pair = (moesim_pair){ .cell = cell, .baseline = cell - policy + r->baseline,
+                                   .metric = moesim_metric_index(compared[k]) };
+            if (compare(r, b, pair, scratch, err) != MOESIM_OK)
+                return err->code;
+            r->num_pairs++;
+        }
+    }
+    return MOESIM_OK;
+}
+
+/* Without options, which neither bound has, a name stands for one policy. */
+static size_t index_of(const moesim_report *r, const char *name)
+{
+    size_t i = 0;
+    while (strcmp(r->policy[i].policy->name, name) != 0)
+        i++;
+    return i;
+}
+
+static moesim_code fill_gaps(moesim_report *r, moesim_bootstrap *b, moesim_error *err)
+{
+    if (!r->options->gap)
+        return MOESIM_OK;
+    const size_t belady = index_of(r, "belady"), forced = index_of(r, "belady-forced");
+    for (size_t cell = 0; cell < r->num_cells; cell++) {
+        const size_t first = cell - cell % r->num_policies;
+        const moesim_outcome *o = &r->outcome[cell];
+        if (!moesim_report_shown(r, cell) || (o->traits & MOESIM_CLAIRVOYANT) != 0 ||
+            r->policy[cell % r->num_policies].policy->host_mode != MOESIM_HOST_NONE)
+            continue;
+        r->gap[r->num_gaps].cell = cell;
+        if (moesim_gap_compute(b, o, &r->outcome[first + forced], &r->outcome[first + belady], &r->gap[r->num_gaps].gap,
+                               err) != MOESIM_OK)
+            return err->code;
+        r->num_gaps++;
+    }
+    return MOESIM_OK;
+}
+
+/* Allocates and stores the pointer at `at`, whatever it points to. */
+static moesim_code take(void *at, size_t n, size_t each, const char *what, moesim_error *err)
+{
+    void *p = NULL;
+    const moesim_code code = moesim_alloc(n, each, what, &p, err);
+    memcpy(at, &p, sizeof p);
+    return code;
+}
+
+static moesim_code reserve(moesim_report *r, size_t requests, double **scratch, moesim_error *err)
+{
+    const size_t figures = r->num_cells * r->num_metrics;
+    const size_t pairs = r->baseline == SIZE_MAX ? 0 : r->num_cells * NUM_COMPARED;
+    moesim_code code = take(&r->value, figures, sizeof *r->value, "figures", err);
+    if (code == MOESIM_OK)
+        code = take(&r->interval, figures, sizeof *r->interval, "intervals", err);
+    if (code == MOESIM_OK)
+        code = take(&r->pair, pairs, sizeof *r->pair, "comparisons", err);
+    if (code == MOESIM_OK)
+        code = take(&r->gap, r->options->gap ? r->num_cells : 0, sizeof *r->gap, "gap decompositions", err);
+    if (code == MOESIM_OK)
+        code = take(scratch, 4 * requests, sizeof **scratch, "figures by request", err);
+    return code;
+}
+
+moesim_code moesim_report_figures(moesim_report *r, moesim_error *err)
+{
+    const size_t requests = r->outcome[0].num_requests;
+    moesim_bootstrap *b = NULL;
+    double *scratch = NULL;
+    while (moesim_metrics[r->num_metrics].name != NULL)
+        r->num_metrics++;
+    moesim_code code = reserve(r, requests, &scratch, err);
+    if (code == MOESIM_OK)
+        code = moesim_bootstrap_create(requests, MOESIM_RESAMPLES, r->options->seed, &b, err);
+    if (code == MOESIM_OK)
+        code = fill_values(r, b, scratch, err);
+    if (code == MOESIM_OK)
+        code = fill_pairs(r, b, scratch, err);
+    if (code == MOESIM_OK)
+        code = fill_gaps(r, b, err);
+    moesim_bootstrap_destroy(&b);
+    free(scratch);
+    return code;
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The grid of `moesim run`: policies × capacities, every word checked against the trace before anything runs.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/arena.h"
+#include "base/options.h"
+#include "cli/run.h"
+
+#define OUTCOME_BYTES ((size_t)1 << 30)     /* most memory for per-request sums */
+
+static moesim_code add_policy(void *cookie, const char *name, moesim_error *err)
+{
+    moesim_report *r = cookie;
+    if (r->num_policies == MOESIM_MAX_POLICIES)
+        return moesim_fail(err, MOESIM_E_USAGE, "more than %u policies", MOESIM_MAX_POLICIES);
+    moesim_policy_spec *spec = &r->policy[r->num_policies];
+    if (moesim_policy_spec_init(spec, name, err) != MOESIM_OK)
+        return err->code;
+    r->num_policies++;
+    for (size_t i = 0; i + 1 < r->num_policies; i++)
+        if (strcmp(r->policy[i].policy->name, spec->policy->name) == 0 &&
+            strcmp(r->policy[i].effective, spec->effective) == 0)
+            return moesim_fail(err, MOESIM_E_USAGE, "policy '%s' is given twice%s%s%s", spec->given,
+                               strcmp(r->policy[i].given, spec->given) != 0 ? " (first as '" : "",
+                               strcmp(r->policy[i].given, spec->given) != 0 ? r->policy[i].given : "",
+                               strcmp(r->policy[i].given, spec->given) != 0 ? "')" : "");
+    return MOESIM_OK;
+}
+
+/* Index of the policy of that name, whatever its options, or num_policies. */
+static size_t find_policy(const moesim_report *r, const char *name)
+{
+    for (size_t i = 0; i < r->num_policies; i++)
+        if (strcmp(r->policy[i].policy->name, name) == 0)
+            return i;
+    return r->num_policies;
+}
+
+static moesim_code find_baseline(moesim_report *r, moesim_error *err)
+{
+    const char *name = r->options->baseline, *given[MOESIM_MAX_POLICIES + 1];
+    r->baseline = SIZE_MAX;
+    if (name == NULL)
+        return MOESIM_OK;
+    for (size_t i = 0; i < r->num_policies; i++) {
+        given[i] = r->policy[i].given;
+        if (strcmp(given[i], name) == 0)
+            r->baseline = i;
+    }
+    given[r->num_policies] = NULL;
+    if (r->baseline == SIZE_MAX) {
+        const char *nearest = moesim_nearest(name, given);
+        return moesim_fail(err, MOESIM_E_USAGE, "option --baseline: '%s' is none of the policies of this run%s%s%s", name,
+                           nearest != NULL ? "; did you mean '" : ", write it as its --policy is written",
+                           nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
+    }
+    if (r->num_policies == 1)
+        return moesim_fail(err, MOESIM_E_USAGE, "option --baseline: '%s' is the only policy; give another to compare", name);
+    return MOESIM_OK;
+}
+
+static moesim_code add_policies(moesim_report *r, moesim_error *err)
+{
+    const moesim_list *texts = &r->options->policy;
+    void *p = NULL;
+    if (texts->n == 0)
+        return moesim_fail(err, MOESIM_E_USAGE, "no policy: give --policy, for example --policy lru,oled,belady; "
+                           "'moesim policies' lists them");
+    if (moesim_alloc(MOESIM_MAX_POLICIES, sizeof *r->policy, "policies", &p, err) != MOESIM_OK)
+        return err->code;
+    r->policy = p;
+    for (size_t i = 0; i < texts->n; i++)
+        if (moesim_policy_split(texts->item[i], add_policy, r, err) != MOESIM_OK)
+            return err->code;
+    if (find_baseline(r, err) != MOESIM_OK)
+        return err->code;
+    r->num_shown = r->num_policies;
+    static const char *const needed[] = { "belady", "belady-forced" };
+    for (size_t i = 0; r->options->gap && i < 2; i++)
+        if (find_policy(r, needed[i]) == r->num_policies && add_policy(r, needed[i], err) != MOESIM_OK)
+            return err->code;
+    return MOESIM_OK;
+}
+
+static moesim_code check_requests(moesim_report *r, moesim_error *err)
+{
+    const moesim_range *range = &r->options->requests;
+    const uint32_t have = r->info->num_requests;
+    r->request_begin = range->given ? range->begin : 0;
+    r->request_end = range->given && range->end != UINT64_MAX ? range->end : have;
+    if (range->given && (r->request_begin >= have || r->request_end > have))
+        return moesim_fail(err, MOESIM_E_USAGE, "option --requests: the trace has %" PRIu32 " requests, 0:%" PRIu32, have,
+                           have);
+    const uint64_t n = r->request_end - r->request_begin;
+    if (r->options->warmup > 0 && r->options->warmup >= n)
+        return moesim_fail(err, MOESIM_E_USAGE, "option --warmup: %" PRIu64 " of %" PRIu64 " requests leave none to count",
+                           r->options->warmup, n);
+    return MOESIM_OK;
+}
+
+static bool same_file(const char *a, const char *b)
+{
+    struct stat sa, sb;
+    if (a == NULL || b == NULL)
+        return false;
+    if (strcmp(a, b) == 0)
+        return true;
+    return stat(a, &sa) == 0 && stat(b, &sb) == 0 && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
+}
+
+static moesim_code check_files(const moesim_report *r, moesim_error *err)
+{
+    const moesim_run_options *o = r->options;
+    if (same_file(o->csv, o->path) || same_file(o->decisions, o->path))
+        return moesim_fail(err, MOESIM_E_USAGE, "%s: the trace itself may not be written over", o->path);
+    if (same_file(o->csv, o->decisions))
+        return moesim_fail(err, MOESIM_E_USAGE, "%s: --csv and --decisions name the same file", o->csv);
+    return MOESIM_OK;
+}
+
+static moesim_code check_together(const moesim_report *r, moesim_error *err)
+{
+    const moesim_run_options *o = r->options;
+    const bool global = o->scope == MOESIM_SCOPE_GLOBAL;
+    if (o->decisions != NULL && (r->num_policies != 1 || r->cache.n != 1))
+        return moesim_fail(err, MOESIM_E_USAGE, "option --decisions needs exactly one policy and one capacity; this run has "
+                           "%zu and %zu%s", r->num_policies, r->cache.n,
+                           r->num_policies > r->num_shown ? " (--gap adds its own)" : "");
+    if (o->gap && global)
+        return moesim_fail(err, MOESIM_E_USAGE, "option --gap: scope global admits every miss, there is nothing to split");
+    if (o->check_observed && !r->info->has_residency)
+        return moesim_fail(err, MOESIM_E_USAGE, "option --check-observed: %s records no /observed/residency", o->path);
+    return global ? MOESIM_OK : moesim_cachelist_check(&r->cache, r->info->num_experts, err);
+}
+
+static moesim_code lay_out(moesim_report *r, moesim_error *err)
+{
+    const uint64_t requests = r->request_end - r->request_begin;
+    r->num_cells = r->num_policies * r->cache.n;
+    if (requests > OUTCOME_BYTES / sizeof(moesim_sums) / r->num_cells)
+        return moesim_fail(err, MOESIM_E_LIMIT, "%zu configurations of %" PRIu64 " requests need more than %zu MiB for their "
+                           "sums; split --cache or choose fewer --requests", r->num_cells, requests, OUTCOME_BYTES >> 20);
+    void *config = NULL, *outcome = NULL;
+    moesim_code code = moesim_alloc(r->num_cells, sizeof *r->config, "configurations", &config, err);
+    if (code == MOESIM_OK)
+        code = moesim_alloc(r->num_cells, sizeof *r->outcome, "outcomes", &outcome, err);
+    r->config = config;
+    r->outcome = outcome;
+    for (size_t i = 0; code == MOESIM_OK && i < r->num_cells; i++) {
+        const moesim_policy_spec *spec = moesim_report_policy(r, i);
+        const uint64_t cache = moesim_report_cache(r, i);
+        const bool global = r->options->scope == MOESIM_SCOPE_GLOBAL;
+        r->config[i] = (moesim_config){ .policy = spec->policy, .options = spec->options, .label = spec->given,
+                                        .cache = global ? 0 : (uint32_t)cache, .cache_bytes = global ? cache : 0 };
+    }
+    return code;
+}
+
+moesim_code moesim_report_plan(moesim_report *r, moesim_error *err)
+{
+    if (add_policies(r, err) != MOESIM_OK ||
+        moesim_cachelist_parse(&r->options->cache, r->options->scope == MOESIM_SCOPE_GLOBAL, &r->cache, err) != MOESIM_OK ||
+        check_together(r, err) != MOESIM_OK || check_requests(r, err) != MOESIM_OK || check_files(r, err) != MOESIM_OK)
+        return err->code;
+    return lay_out(r, err);
+}
+
+void moesim_report_fini(moesim_report *r)
+{
+    for (size_t i = 0; r->outcome != NULL && i < r->num_cells; i++)
+        moesim_outcome_fini(&r->outcome[i]);
+    for (size_t i = 0; i < r->num_policies; i++)
+        moesim_policy_spec_fini(&r->policy[i]);
+    moesim_cachelist_fini(&r->cache);
+    free(r->policy);
+    free(r->config);
+    free(r->outcome);
+    free(r->value);
+    free(r->interval);
+    free(r->pair);
+    free(r->gap);
+    moesim_trace_close(&r->trace);
+    memset(r, 0, sizeof *r);
+}
