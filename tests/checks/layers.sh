@@ -21,7 +21,7 @@ BEGIN {
     library["^zstd"] = "^(traces|tests)/"
     library["^zlib"] = "^(traces|tests)/"
     library["^nettle/"] = "^base/digest[.]c$"
-    library["^gsl/"] = "^sim/stats"
+    library["^gsl/"] = "^(sim/stats|tests/unit/stats/)"
     library["^jansson"] = "^(cli|tests)/"
     library["^check[.]h$"] = "^tests/"
     library["^dlfcn[.]h$"] = "^(policies/|tests/)"
