@@ -19,7 +19,7 @@
 
 /* Prints "file:line: text" to stderr and aborts. */
 #define test_die(...) test_die_at(__FILE__, __LINE__, __VA_ARGS__)
-_Noreturn void test_die_at(const char *file, int line, const char *fmt, ...) MOESIM_PRINTF(3, 4);
+void test_die_at(const char *file, int line, const char *fmt, ...) MOESIM_PRINTF(3, 4) __attribute__((noreturn));
 
 /* ---- traces in memory ------------------------------------------------------------------------------------------ */
 
