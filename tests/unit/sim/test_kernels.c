@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Every variant of the kernels against plain implementations: sorting for selections, one bit at a time for sets.
+ */
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "base/rng.h"
+#include "moesim/policy.h"
+#include "sim/kernels.h"
+
+#define MOST 1024u
+
+typedef struct candidate {
+    double value, tie;
+    uint64_t key;
+    uint32_t id;
+    int resident;
+} candidate;
+
+static int by_rest(const candidate *x, const candidate *y)
+{
+    if (x->resident != y->resident)
+        return x->resident ? -1 : 1;
+    return x->id < y->id ? -1 : 1;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const candidate *x = a, *y = b;
+    if (x->value != y->value)
+        return x->value > y->value ? -1 : 1;
+    if (x->tie != y->tie)
+        return x->tie > y->tie ? -1 : 1;
+    return by_rest(x, y);
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const candidate *x = a, *y = b;
+    if (x->key != y->key)
+        return x->key > y->key ? -1 : 1;
+    return by_rest(x, y);
+}
+
+typedef struct problem {
+    uint32_t experts, words, slots;
+    double value[MOST], tie[MOST];
+    uint64_t key[MOST];
+    uint64_t candidates[MOST / 64], resident[MOST / 64];
+} problem;
+
+/* Values from a small set so that ties abound, or from a wide one; specials now and then. */
+static double draw(moesim_rng *r, uint32_t kind)
+{
+    static const double special[] = { 0.0, -0.0, INFINITY, -INFINITY, 5e-324, -5e-324, 1e308, -1e308 };
+    switch (kind) {
+    case 0: return (double)moesim_rng_below(r, 4);
+    case 1: return moesim_rng_real(r) - 0.5;
+    case 2: return special[moesim_rng_below(r, 8)];
+    case 3: return moesim_rng_below(r, 3) > 0 ? 0.0 : moesim_rng_real(r);
+    case 4: return 1.0;
+    default: return (double)moesim_rng_below(r, 100000);
+    }
+}
+
+static uint64_t draw_key(moesim_rng *r, uint32_t kind)
+{
+    static const uint64_t special[] = { 0, 1, 2, UINT64_MAX, UINT64_MAX - 1, UINT64_C(1) << 63, (UINT64_C(1) << 63) - 1 };
+    switch (kind) {
+    case 0: return moesim_rng_below(r, 3);
+    case 1: return special[moesim_rng_below(r, 7)];
+    case 2: return moesim_rng_u64(r);
+    default: return moesim_rng_below(r, 5000);
+    }
+}
+
+static void make_problem(problem *p, moesim_rng *r)
+{
+    memset(p, 0, sizeof *p);
+    p->experts = moesim_rng_below(r, 3) == 0 ? 1 + moesim_rng_below(r, MOST) : 1 + moesim_rng_below(r, 300);
+    p->words = moesim_words(p->experts);
+    p->slots = moesim_rng_below(r, p->experts + 1);
+    const uint32_t kind = moesim_rng_below(r, 6), tie_kind = moesim_rng_below(r, 6), key_kind = moesim_rng_below(r, 4);
+    const uint32_t dense = 1 + moesim_rng_below(r, 8);
+    for (uint32_t e = 0; e < p->words * 64; e++) {
+        p->value[e] = NAN;      /* not read for what is no candidate */
+        p->tie[e] = NAN;
+        p->key[e] = moesim_rng_u64(r);
+        if (e >= p->experts || moesim_rng_below(r, 8) >= dense)
+            continue;
+        moesim_bit_set(p->candidates, e);
+        p->value[e] = draw(r, kind);
+        p->tie[e] = draw(r, tie_kind);
+        p->key[e] = draw_key(r, key_kind);
+        if (moesim_rng_below(r, 2) == 0)
+            moesim_bit_set(p->resident, e);
+    }
+}
+
+static void reference(const problem *p, int use_key, uint64_t *keep)
+{
+    candidate c[MOST];
+    uint32_t n = 0;
+    for (uint32_t e = 0; e < p->experts; e++) {
+        if (moesim_bit_test(p->candidates, e) && (use_key || p->value[e] != -INFINITY))
+            c[n++] = (candidate){ p->value[e], p->tie[e], p->key[e], e, moesim_bit_test(p->resident, e) };
+    }
+    qsort(c, n, sizeof *c, use_key ? by_key : by_value);
+    memset(keep, 0, p->words * sizeof *keep);
+    for (uint32_t i = 0; i < n && i < p->slots; i++)
+        moesim_bit_set(keep, c[i].id);
+}
+
+START_TEST(selections_equal_sorting)
+{
+    moesim_rng r;
+    problem p;
+    uint64_t keep[MOST / 64], expected[MOST / 64];
+    moesim_rng_seed(&r, 1);
+    for (int i = 0; i < 20000; i++) {
+        make_problem(&p, &r);
+        for (const moesim_kernels *const *k = moesim_kernels_all(); *k != NULL; k++) {
+            reference(&p, 0, expected);
+            memset(keep, 0xa5, sizeof keep);
+            ck_assert_int_eq((*k)->select(p.value, p.tie, p.candidates, p.resident, p.words, p.slots, keep), 0);
+            ck_assert_msg(memcmp(keep, expected, p.words * sizeof *keep) == 0, "%s: select differs, case %d", (*k)->name, i);
+            reference(&p, 1, expected);
+            memset(keep, 0xa5, sizeof keep);
+            (*k)->select_key(p.key, p.candidates, p.resident, p.words, p.slots, keep);
+            ck_assert_msg(memcmp(keep, expected, p.words * sizeof *keep) == 0, "%s: select_key differs, case %d",
+                          (*k)->name, i);
+        }
+    }
+}
+END_TEST
+
+START_TEST(nan_of_a_candidate_is_reported)
+{
+    moesim_rng r;
+    problem p;
+    uint64_t keep[MOST / 64];
+    moesim_rng_seed(&r, 2);
+    for (int i = 0; i < 2000; i++) {
+        make_problem(&p, &r);
+        uint32_t e = moesim_rng_below(&r, p.experts);
+        if (!moesim_bit_test(p.candidates, e))
+            continue;
+        double *bad = i % 2 ? &p.value[e] : &p.tie[e];
+        *bad = i % 3 ? NAN : -NAN;
+        for (const moesim_kernels *const *k = moesim_kernels_all(); *k != NULL; k++)
+            ck_assert_int_eq((*k)->select(p.value, p.tie, p.candidates, p.resident, p.words, p.slots, keep), 1);
+    }
+}
+END_TEST
+
+START_TEST(collected_sets_equal_bits)
+{
+    moesim_rng r;
+    uint64_t got[MOST / 64], expected[MOST / 64];
+    moesim_rng_seed(&r, 3);
+    for (int i = 0; i < 3000; i++) {
+        const uint32_t experts = 1 + moesim_rng_below(&r, MOST), words = moesim_words(experts);
+        const uint32_t k = 1 + moesim_rng_below(&r, 64), rows = moesim_rng_below(&r, 40);
+        const size_t stride = k * (size_t)(1 + moesim_rng_below(&r, 5));
+        /* Exactly as long as the last row needs, so that reading beyond it is caught by the sanitizers. */
+        const size_t n = rows == 0 ? 1 : (rows - 1) * stride + k;
+        uint16_t *id = malloc(n * sizeof *id);
+        memset(expected, 0, sizeof expected);
+        expected[0] = 1;        /* what is set before stays */
+        for (size_t j = 0; j < n; j++)
+            id[j] = (uint16_t)(moesim_rng_below(&r, 5) == 0 ? MOESIM_NO_ROUTE : moesim_rng_below(&r, experts));
+        for (uint32_t row = 0; row < rows; row++) {
+            for (uint32_t s = 0; s < k; s++) {
+                if (id[row * stride + s] != MOESIM_NO_ROUTE)
+                    moesim_bit_set(expected, id[row * stride + s]);
+            }
+        }
+        for (const moesim_kernels *const *kernel = moesim_kernels_all(); *kernel != NULL; kernel++) {
+            memset(got, 0, sizeof got);
+            got[0] = 1;
+            (*kernel)->collect(id, stride, rows, k, got, words);
+            ck_assert_mem_eq(got, expected, words * sizeof *got);
+        }
+        free(id);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("kernels");
+    TCase *tests = tcase_create("kernels");
+    tcase_add_test(tests, selections_equal_sorting);
+    tcase_add_test(tests, nan_of_a_candidate_is_reported);
+    tcase_add_test(tests, collected_sets_equal_bits);
+    tcase_set_timeout(tests, 120);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
