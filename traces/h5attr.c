@@ -5,6 +5,7 @@
  */
 #include "traces/h5.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define MAX_FIXED_TEXT 65536   /* bytes of a fixed-length string attribute */

@@ -4,6 +4,7 @@
  */
 #include "traces/h5.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define BAND_BYTES ((size_t)1 << 20)   /* piece in which unchunked datasets are read */

@@ -57,6 +57,7 @@ typedef struct moesim_pass {
     uint32_t request;
     int32_t block, step;
     uint8_t kind;                /* enum moesim_pass_kind */
+    uint64_t observed_ns;        /* of /observed/pass_ns; 0 where absent */
 } moesim_pass;
 
 typedef struct moesim_trace moesim_trace;
