@@ -65,10 +65,10 @@ const moesim_usage moesim_usage_run = {
     .synopsis = "TRACE --policy P[,P…] --cache N[,N…] [options]",
     .summary = "Replays a trace through cache policies and compares them. Prints utilisation, hit rate, misses per pass, "
                "moved bytes per output token and the distance to the bounds, each with a 95 % interval over requests.",
-    .examples = "moesim run traces/samples/sample.h5 --policy lru,oled,belady --cache 40\n"
-                "moesim run t.h5 --policy lru --policy oled:confidence=none --cache 10:100:10 \\\n"
-                "    --baseline lru --format json\n"
-                "moesim run t.h5 --policy lru --scope global --cache 4000MiB",
+    .examples = "  moesim run traces/samples/sample.h5 --policy lru,oled,belady --cache 40\n"
+                "  moesim run t.h5 --policy lru --policy oled:confidence=none --cache 10:100:10 \\\n"
+                "      --baseline lru --format json\n"
+                "  moesim run t.h5 --policy lru --scope global --cache 4000MiB\n",
     .args = args,
     .min_positional = 1,
     .max_positional = 1,
@@ -211,6 +211,14 @@ static moesim_code run(moesim_report *r, moesim_error *err)
     return code == MOESIM_OK ? judge_observed(r, err) : code;
 }
 
+static void print_help(void)
+{
+    moesim_args_help(&moesim_usage_run, stdout);
+    fputs("\nFigures (decode passes, counted requests; each with a 95 % interval):\n", stdout);
+    for (const moesim_metric *m = moesim_metrics; m->name != NULL; m++)
+        moesim_args_row(stdout, m->name, 2, 28, m->help);
+}
+
 moesim_code moesim_cmd_run(int argc, char **argv, moesim_error *err)
 {
     moesim_run_options options;
@@ -221,7 +229,7 @@ moesim_code moesim_cmd_run(int argc, char **argv, moesim_error *err)
     defaults(&options);
     moesim_code code = moesim_args_parse(&moesim_usage_run, argc, argv, &options, &positional, &help, err);
     if (code == MOESIM_OK && help)
-        moesim_args_help(&moesim_usage_run, stdout);
+        print_help();
     if (code == MOESIM_OK && !help) {
         options.path = positional.item[0];
         report.options = &options;

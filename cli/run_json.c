@@ -81,7 +81,7 @@ static json_t *config_object(const moesim_report *r)
     json_object_set_new(o, "prefetch_budget", c->prefetch_budget == UINT32_MAX ? json_null() : whole(c->prefetch_budget));
     json_object_set_new(o, "seed", whole(c->seed));
     json_object_set_new(o, "resamples", whole(MOESIM_RESAMPLES));
-    json_object_set_new(o, "confidence_level", json_real(0.95));
+    json_object_set_new(o, "interval_percent", whole(95));
     json_object_set_new(o, "baseline", c->baseline != NULL ? text(c->baseline) : json_null());
     json_object_set_new(o, "version", json_string(MOESIM_VERSION));
     json_object_set_new(o, "libraries", json_string(MOESIM_LIBRARIES));

@@ -121,12 +121,12 @@ static void pairs(const moesim_report *r, FILE *out)
         const moesim_pair *pair = &r->pair[i];
         const double scale = pair->metric == moesim_metric_index("utilisation") ? 100 : 1;
         name(r, pair->cell, out);
-        fprintf(out, " %-7s %-11s %6s %-15s %6s %s\n",
+        fprintf(out, " %-7s %-11s %6s %-15s %6s%s\n",
                 moesim_cache_text(moesim_report_cache(r, pair->cell), r->options->scope == MOESIM_SCOPE_GLOBAL, amount,
                                   sizeof amount),
                 scale > 1 ? "utilisat. %" : "misses/pass", moesim_text_signed(scale * pair->result.difference, difference),
                 moesim_text_interval(pair->result.interval, scale, 3, wide), moesim_text_p(pair->result.p, p),
-                moesim_pair_distinguishable(pair) ? "" : "not distinguish.");
+                moesim_pair_distinguishable(pair) ? "" : " not distinguish.");
     }
 }
 
@@ -169,6 +169,8 @@ static void notes(const moesim_report *r, FILE *out)
         fputs("* clairvoyant: reads the future, a bound and not a policy one can build\n", out);
     if ((traits & MOESIM_NON_CAUSAL) != 0)
         fputs("! non-causal: uses what no real system has at that moment\n", out);
+    if (r->options->scope == MOESIM_SCOPE_GLOBAL && (traits & MOESIM_CLAIRVOYANT) != 0)
+        fputs("in scope global every miss is admitted: belady is belady-forced, in bytes\n", out);
     if (experimental)
         fputs("surv is experimental: found on traces of one small model\n", out);
     if (swings)
@@ -179,8 +181,8 @@ static void notes(const moesim_report *r, FILE *out)
                 fprintf(out, "observed residency, %s: %" PRIu64 " checked, %" PRIu64 " differ\n",
                         moesim_report_policy(r, cell)->given, r->outcome[cell].observed_checked,
                         r->outcome[cell].observed_wrong);
-    fputs("Decode passes only; intervals: bootstrap over requests, 10000 resamples. What each\n"
-          "figure means: README.md, \"What the numbers mean\"; all of them: --format json\n", out);
+    fputs("Decode passes; 95 % intervals from 10000 bootstrap resamples of requests.\n"
+          "What each figure means: moesim run --help. All of them: --format json\n", out);
 }
 
 void moesim_run_print_table(const moesim_report *r, FILE *out)
