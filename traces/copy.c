@@ -123,7 +123,7 @@ static void slice_rows(const copy *c, moesim_rows *rows)
     rows->prob = slice(c, n, c->from->num_experts, sizeof *rows->prob, rows->prob, c->prob);
 }
 
-static moesim_code copy_pass(copy *c, moesim_pass *pass, uint64_t pass_ns, moesim_error *err)
+static moesim_code copy_pass(copy *c, const moesim_pass *pass, moesim_error *err)
 {
     uint64_t at = pass->row_begin;
     bool begun = false;
@@ -135,7 +135,8 @@ static moesim_code copy_pass(copy *c, moesim_pass *pass, uint64_t pass_ns, moesi
             return code;
         if (c->slice)
             slice_rows(c, &rows);
-        code = begun ? moesim_writer_rows(c->writer, &rows, err) : moesim_writer_pass(c->writer, pass, &rows, pass_ns, err);
+        code = begun ? moesim_writer_rows(c->writer, &rows, err)
+                     : moesim_writer_pass(c->writer, pass, &rows, pass->observed_ns, err);
         if (code != MOESIM_OK)
             return code;
         begun = true;
@@ -153,13 +154,10 @@ static moesim_code copy_passes(copy *c, moesim_error *err)
     moesim_code code = MOESIM_OK;
     for (uint64_t p = 0; p < c->from->num_passes && code == MOESIM_OK; p++) {
         moesim_pass pass;
-        uint64_t pass_ns = 0;
         code = moesim_trace_pass(c->in, p, &pass, err);
-        if (code == MOESIM_OK && c->from->has_pass_ns)
-            code = moesim_trace_pass_ns(c->in, p, &pass_ns, err);
         if (code == MOESIM_OK && c->number[pass.request] != DROPPED) {
             pass.request = c->number[pass.request];
-            code = copy_pass(c, &pass, pass_ns, err);
+            code = copy_pass(c, &pass, err);
         }
         moesim_progress_update(&progress, p + 1);
     }

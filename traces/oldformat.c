@@ -29,12 +29,6 @@
 #define LIMIT_MEMORY 1
 #endif
 
-static bool set_limit(int resource, uint64_t value)
-{
-    const struct rlimit limit = {.rlim_cur = (rlim_t)value, .rlim_max = (rlim_t)value};
-    return setrlimit(resource, &limit) == 0;
-}
-
 /* In the child: no core file, no output, limits. Default actions, so that a sanitizer's or a caller's handler cannot turn a
  * crash into something else. */
 static bool confine(const moesim_child_limits *limits)
@@ -45,8 +39,10 @@ static bool confine(const moesim_child_limits *limits)
     static const int fatal[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGXCPU};
     for (size_t i = 0; i < sizeof fatal / sizeof fatal[0]; i++)
         signal(fatal[i], SIG_DFL);
-    return set_limit(RLIMIT_CORE, 0) && set_limit(RLIMIT_CPU, limits->cpu_seconds) &&
-           (!LIMIT_MEMORY || set_limit(RLIMIT_AS, limits->memory_bytes));
+    const struct rlimit core = {0, 0}, cpu = {limits->cpu_seconds, limits->cpu_seconds};
+    const struct rlimit memory = {limits->memory_bytes, limits->memory_bytes};
+    return setrlimit(RLIMIT_CORE, &core) == 0 && setrlimit(RLIMIT_CPU, &cpu) == 0 &&
+           (!LIMIT_MEMORY || setrlimit(RLIMIT_AS, &memory) == 0);
 }
 
 static void child(moesim_child_work *work, void *cookie, const moesim_child_limits *limits, int pipe_end)

@@ -84,9 +84,6 @@ moesim_code moesim_trace_digest(moesim_trace *trace, moesim_error *err);
 /* Pass p < P; served from blocks of metadata kept in a small cache. */
 moesim_code moesim_trace_pass(moesim_trace *trace, uint64_t p, moesim_pass *out, moesim_error *err);
 
-/* What the recording engine took for pass p (/observed/pass_ns); 0 where it is not recorded. */
-moesim_code moesim_trace_pass_ns(moesim_trace *trace, uint64_t p, uint64_t *out, moesim_error *err);
-
 /* [M], valid until close. */
 const int32_t *moesim_trace_layer_ids(const moesim_trace *trace);
 const uint64_t *moesim_trace_expert_bytes(const moesim_trace *trace);

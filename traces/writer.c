@@ -186,7 +186,7 @@ moesim_code moesim_writer_create(const char *path, const moesim_trace_info *info
 moesim_code moesim_writer_request(moesim_writer *w, const moesim_trace_request *request, moesim_error *err)
 {
     char workload[sizeof request->workload] = "";
-    strncpy(workload, request->workload, sizeof workload - 1);   /* pads with zeros, so equal names give equal bytes */
+    memcpy(workload, request->workload, strnlen(request->workload, sizeof workload - 1));   /* zeros behind, always */
     if (w->info.has_output_tokens && !request->output_tokens_known)
         return moesim_fail(err, MOESIM_E_INTERNAL, "cannot write %s: request %u has no output_tokens although the header "
                            "announces them", w->file.path, w->requests);
