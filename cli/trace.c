@@ -13,6 +13,9 @@ const moesim_usage moesim_usage_trace = {
 };
 
 static const moesim_command commands[] = {
+    { "select", &moesim_usage_trace_select, moesim_cmd_trace_select },
+    { "convert", &moesim_usage_trace_convert, moesim_cmd_trace_convert },
+    { "import", &moesim_usage_trace_import, moesim_cmd_trace_import },
     { NULL, NULL, NULL },
 };
 
