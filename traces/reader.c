@@ -5,8 +5,18 @@
 #include "traces/reader.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* From here on messages and the digest speak of the file that a converted copy came from. */
+static void show_as(moesim_trace *t, const moesim_trace_options *options)
+{
+    if (options == NULL || options->shown_path == NULL)
+        return;
+    (void)snprintf(t->info.path, sizeof t->info.path, "%s", options->shown_path);
+    t->info.superblock_old = true;
+}
 
 static moesim_code open_all(moesim_trace *t, const moesim_trace_options *options, moesim_error *err)
 {
@@ -16,6 +26,7 @@ static moesim_code open_all(moesim_trace *t, const moesim_trace_options *options
     if (code == MOESIM_OK) {
         t->info.file_bytes = t->file.bytes;
         t->info.superblock_old = t->file.old;
+        show_as(t, options);
         code = moesim_reader_header(t, options != NULL && options->salvage, err);
     }
     if (code == MOESIM_OK)
