@@ -110,8 +110,11 @@ static uint64_t get_u64(const unsigned char *p)
 }
 
 /* Superblock 2 or 3: signature 8, version 1, size of addresses 1, of lengths 1, flags 1, base 8, extension 8, end 8, root 8. */
-static moesim_code check_superblock(const char *path, int fd, const unsigned char *head, uint64_t bytes, moesim_error *err)
+static moesim_code check_superblock(const unsigned char *head, bool old_format, int fd, moesim_h5_file *out,
+                                    moesim_error *err)
 {
+    const char *path = out->path;
+    const uint64_t bytes = out->bytes;
     if (bytes < HEAD_BYTES)
         return moesim_fail(err, MOESIM_E_FORMAT, "%s: the file was cut short inside its HDF5 superblock (%llu bytes)", path,
                            (unsigned long long)bytes);
@@ -127,12 +130,16 @@ static moesim_code check_superblock(const char *path, int fd, const unsigned cha
                            "%s: the file was cut short: its HDF5 superblock says %llu bytes, it has %llu; copy it again", path,
                            (unsigned long long)end, (unsigned long long)bytes);
     unsigned char magic[4] = {0};
-    if (root >= end || end - root < sizeof magic || pread(fd, magic, sizeof magic, (off_t)root) != (ssize_t)sizeof magic ||
-        memcmp(magic, "OHDR", sizeof magic) != 0)
-        return moesim_fail(err, MOESIM_E_FORMAT,
-                           "%s: the root group at byte %llu is damaged or not in HDF5's 1.10 format (no \"OHDR\" there)",
-                           path, (unsigned long long)root);
-    return MOESIM_OK;
+    if (root < end && end - root >= sizeof magic && pread(fd, magic, sizeof magic, (off_t)root) == (ssize_t)sizeof magic &&
+        memcmp(magic, "OHDR", sizeof magic) == 0)
+        return MOESIM_OK;
+    out->old = true;   /* a new superblock around objects without checksums */
+    return old_format ? MOESIM_OK
+                      : moesim_fail(err, MOESIM_E_FORMAT,
+                                    "%s: the root group at byte %llu is damaged or in HDF5's old format without checksums (no "
+                                    "\"OHDR\" there). Repack it once with `moesim trace convert --old-format IN OUT`, or add "
+                                    "--old-format to this command",
+                                    path, (unsigned long long)root);
 }
 
 static moesim_code check_head(const char *path, bool old_format, int fd, moesim_h5_file *out, moesim_error *err)
@@ -159,7 +166,7 @@ static moesim_code check_head(const char *path, bool old_format, int fd, moesim_
     if (head[8] > 3)
         return moesim_fail(err, MOESIM_E_FORMAT, "%s: HDF5 superblock version %u is unknown; versions 2 and 3 are read", path,
                            head[8]);
-    return check_superblock(path, fd, head, out->bytes, err);
+    return check_superblock(head, old_format, fd, out, err);
 }
 
 moesim_code moesim_h5_precheck(const char *path, bool old_format, moesim_h5_file *out, moesim_error *err)

@@ -16,7 +16,7 @@ static moesim_code cut_short(const moesim_h5_dataset *d, uint64_t row, moesim_er
 {
     return moesim_fail(err, MOESIM_E_FORMAT,
                        "%s: %s was cut short: the chunk that begins at row %llu is missing or damaged; record or copy the "
-                       "file again, or keep what is whole with `moesim trace salvage`",
+                       "file again",
                        d->file->path, d->name, (unsigned long long)row);
 }
 

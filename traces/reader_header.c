@@ -41,8 +41,8 @@ static moesim_code read_identity(moesim_trace *t, bool salvage, moesim_error *er
     code = moesim_h5_attr_u64(&t->file, "complete", &complete, &found, err);
     if (code == MOESIM_OK && complete != 1 && !salvage)
         return moesim_fail(err, MOESIM_E_FORMAT,
-                           "%s: attribute complete is %s: the recording was cut short; keep what is whole with `moesim trace "
-                           "salvage`",
+                           "%s: attribute complete is %s: the recording was cut short (a recorder writes complete = 1 last); "
+                           "record it again",
                            t->info.path, found ? "not 1" : "missing");
     return code;
 }
