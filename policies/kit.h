@@ -35,8 +35,8 @@
 /* The state of a policy is its own head struct, then `arrays` arrays of 8-byte elements per layer, each `stride` elements
  * long. The head begins with this; kit_open fills it. */
 typedef struct kit_head {
-    uint32_t layers, experts;
-    uint32_t stride;             /* elements of one array: experts rounded up to whole cache lines */
+    uint32_t layers, experts, words;
+    uint32_t stride;             /* elements of one array: see kit_stride */
     uint32_t arrays;             /* arrays per layer */
     uint64_t offset;             /* bytes before the arrays: the head rounded up to a cache line */
 } kit_head;
@@ -46,9 +46,10 @@ static inline size_t kit_round(size_t bytes)
     return (bytes + 63u) & ~(size_t)63u;
 }
 
+/* Whole cache lines, and one more, because arrays a power of two apart share cache sets and stall each other's loads. */
 static inline uint32_t kit_stride(const moesim_shape *shape)
 {
-    return (shape->num_experts + 7u) & ~7u;
+    return ((shape->num_experts + 7u) & ~7u) + 8u;
 }
 
 /* Bytes of the state: at most 1024 layers × 1024 experts, so the product fits. */
@@ -61,6 +62,7 @@ static inline void kit_open(kit_head *head, const moesim_shape *shape, size_t he
 {
     head->layers = shape->num_layers;
     head->experts = shape->num_experts;
+    head->words = shape->words;
     head->stride = kit_stride(shape);
     head->arrays = arrays;
     head->offset = kit_round(head_bytes);
@@ -86,16 +88,16 @@ static inline uint64_t *kit_words(kit_head *head, uint32_t layer, uint32_t which
 /* ---- events ---------------------------------------------------------------------------------------------------- */
 
 /* *last* of the i-th active expert: the clock, in scope global the serial number of its last touch. */
-static inline uint64_t kit_last(const moesim_event *event, uint32_t i)
+static inline double kit_last(const moesim_event *event, uint32_t i)
 {
-    return event->touch != NULL ? event->touch[i] : event->clock;
+    return (double)(int64_t)(event->touch != NULL ? event->touch[i] : event->clock);   /* signed: one instruction */
 }
 
 /* Writes *last* of the active experts into last[E]. */
 static inline void kit_touch(const moesim_event *event, double *last)
 {
     for (uint32_t i = 0; i < event->n_active; i++)
-        last[event->list[i]] = (double)kit_last(event, i);
+        last[event->list[i]] = kit_last(event, i);
 }
 
 static inline int kit_test(const uint64_t *set, uint32_t e)
@@ -103,28 +105,24 @@ static inline int kit_test(const uint64_t *set, uint32_t e)
     return (int)((set[e >> 6] >> (e & 63u)) & 1u);
 }
 
-/* First member of the set at or after `from`, or `experts` when there is none. */
-static inline uint32_t kit_next(const uint64_t *set, uint32_t from, uint32_t experts)
-{
-    while (from < experts) {
-        const uint64_t word = set[from >> 6] >> (from & 63u);
-        if (word != 0) {
-            from += (uint32_t)__builtin_ctzll(word);
-            return from < experts ? from : experts;
-        }
-        from = (from | 63u) + 1u;
-    }
-    return experts;
-}
-
-/* Loops e over the members of a set, ascending. */
-#define KIT_EACH(e, set, experts) \
-    for (uint32_t e = kit_next((set), 0, (experts)); e < (experts); e = kit_next((set), e + 1u, (experts)))
+/* Loops e over the members of a set of `words` words, ascending. `break` leaves the inner loop only. */
+#define KIT_EACH(e, set, words)                                                                              \
+    for (uint32_t e##_word = 0; e##_word < (words); e##_word++)                                              \
+        for (uint64_t e##_left = (set)[e##_word], e = 0;                                                     \
+             e##_left != 0 && ((e = e##_word * 64u + (uint64_t)__builtin_ctzll(e##_left)), 1);               \
+             e##_left &= e##_left - 1)
 
 /* Decayed frequency F of surv and next-pass: F ← KEEP·F + GAIN·[e ∈ A]; a prefill counts as eight passes (.95⁸). */
 #define KIT_KEEP 0.95
 #define KIT_GAIN 0.05
 #define KIT_KEEP_PREFILL 0.6634204312890623
+
+/* keep·x, and 0 once that is below about 1e-296: an endless decay would end in subnormal numbers, which are slow and stay for
+ * ever. Adding and taking away the small number leaves everything above 1e-260 as it was, and needs no branch. */
+static inline double kit_fade(double x, double keep)
+{
+    return x * keep + 0x1p-930 - 0x1p-930;
+}
 
 /* ---- seeded generator: splitmix64 (Steele, Lea, Flood) ----------------------------------------------------------- */
 

@@ -21,10 +21,10 @@ static int naive_open(void *state, const moesim_open *open, moesim_start *start)
 static int naive_retain(void *state, const moesim_event *event, moesim_keys *keys)
 {
     const kit_head *head = state;
-    for (uint32_t e = 0; e < head->experts; e++) {
-        keys->value[e] = kit_test(event->active, e);
-        keys->tie[e] = 0;
-    }
+    memset(keys->value, 0, head->experts * sizeof *keys->value);
+    memset(keys->tie, 0, head->experts * sizeof *keys->tie);
+    for (uint32_t i = 0; i < event->n_active; i++)
+        keys->value[event->list[i]] = 1;
     return 0;
 }
 

@@ -27,15 +27,20 @@ static int next_retain(void *state, const moesim_event *event, moesim_keys *keys
     double *f = kit_doubles(head, event->layer, NEXT_F), *last = kit_doubles(head, event->layer, NEXT_LAST);
     const double keep = event->kind == MOESIM_PREFILL ? KIT_KEEP_PREFILL : KIT_KEEP;
     const double gain = event->kind == MOESIM_PREFILL ? 1 - KIT_KEEP_PREFILL : KIT_GAIN;
-    for (uint32_t e = 0; e < head->experts; e++)
-        f[e] *= keep;
-    for (uint32_t i = 0; i < event->n_active; i++)
-        f[event->list[i]] += gain;
-    kit_touch(event, last);
     for (uint32_t e = 0; e < head->experts; e++) {
-        keys->value[e] = 2 * kit_test(event->next_active, e) + f[e];
+        f[e] = kit_fade(f[e], keep);
+        keys->value[e] = f[e];
         keys->tie[e] = last[e];
     }
+    for (uint32_t i = 0; i < event->n_active; i++) {
+        const uint32_t e = event->list[i];
+        f[e] += gain;
+        last[e] = kit_last(event, i);
+        keys->value[e] = f[e];
+        keys->tie[e] = last[e];
+    }
+    KIT_EACH(e, event->next_active, head->words)
+        keys->value[e] = 2 + f[e];
     return 0;
 }
 

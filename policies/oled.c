@@ -24,6 +24,7 @@ typedef struct oled_state {
 
 enum { OLED_LAST, OLED_Q, OLED_ARRAYS };
 
+/* The experts that were not activated: the long loop, before the short one over the active ones. */
 MOESIM_MULTIVERSION
 static void oled_dense(const double *restrict last, const double *restrict q, uint32_t experts, double *restrict value,
                        double *restrict tie)
@@ -56,12 +57,13 @@ static int oled_retain(void *state, const moesim_event *event, moesim_keys *keys
 
     if (s->options.adapt)
         kit_adapt_sample(&s->adapt, event);
-    kit_touch(event, last);
     oled_dense(last, q, s->head.experts, keys->value, keys->tie);
     for (uint32_t i = 0; i < event->n_active; i++) {
         const uint32_t e = event->list[i];
         const double p = total > 0 ? score[i] / total : 0;
+        last[e] = kit_last(event, i);
         keys->value[e] = p;
+        keys->tie[e] = last[e] + 0.5 * q[e];
         q[e] = p > 0 ? p : q[e];
     }
     return 0;

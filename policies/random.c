@@ -29,7 +29,7 @@ static int random_retain(void *state, const moesim_event *event, moesim_keys *ke
 {
     random_state *s = state;
     (void)event;
-    KIT_EACH(e, keys->candidates, s->head.experts) {
+    KIT_EACH(e, keys->candidates, s->head.words) {
         keys->value[e] = kit_random_real(&s->generator);
         keys->tie[e] = 0;
     }

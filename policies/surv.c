@@ -41,11 +41,11 @@ static const double surv_weight[3][8] = {
     { 6.8, 5.7, 5.0, 4.35, 3.8, 3.2, 2.5, 1.6 },
 };
 
-typedef struct surv_arrays { double *restrict f, *restrict k, *restrict h, *restrict last; } surv_arrays;
+typedef struct surv_arrays { double *f, *k, *h, *last; } surv_arrays;
 
-/* How one event decays the three counters and weighs them. */
+/* How one event decays the counters and weighs them. */
 typedef struct surv_step {
-    double keep_f, keep_k, keep_h, gain_f, gain_k, gain_h;
+    double keep_f, keep_k, keep_h, gain_f, gain_k, gain_h;   /* gain_k: per masked row */
     double weight;               /* of H + K */
     double route;                /* of S: 0 at a boundary */
 } surv_step;
@@ -71,24 +71,41 @@ static surv_step surv_plan(const moesim_event *event, int leaving)
     const int prefill = event->kind == MOESIM_PREFILL;
     return (surv_step){
         .keep_f = prefill ? KIT_KEEP_PREFILL : KIT_KEEP, .gain_f = prefill ? 1 - KIT_KEEP_PREFILL : KIT_GAIN,
-        .keep_k = denoise ? 0.9 : 1, .gain_k = denoise ? 0.1 : 0,
+        .keep_k = denoise ? 0.9 : 1, .gain_k = denoise ? 0.1 / 4 : 0,
         .keep_h = first ? 0.9 : 1, .gain_h = first ? 0.1 : 0,
         .weight = leaving ? 10 : 0.05, .route = leaving ? 0 : 1,
     };
 }
 
-/* All experts of the layer as if none were active: the long loop, which the active ones are then corrected in. */
+/* All experts of the layer as if none were active: the long loop. The active ones are corrected afterwards; writing them
+ * before would stall these loads behind many small stores. */
 MOESIM_MULTIVERSION
-static void surv_dense(surv_arrays a, const surv_step *step, uint32_t experts, double *restrict value,
-                       double *restrict tie)
+static void surv_dense(double *restrict f, double *restrict k, const double *restrict h, const double *restrict last,
+                       const surv_step *step, uint32_t experts, double *restrict value, double *restrict tie)
 {
-    const double keep_f = step->keep_f, keep_k = step->keep_k, keep_h = step->keep_h, weight = step->weight;
+    const double keep_f = step->keep_f, keep_k = step->keep_k, weight = step->weight;
     for (uint32_t e = 0; e < experts; e++) {
-        a.f[e] *= keep_f;
-        a.k[e] *= keep_k;
-        a.h[e] *= keep_h;
-        value[e] = weight * (a.h[e] + a.k[e]) + 0.3 * a.f[e];
-        tie[e] = a.last[e];
+        f[e] = kit_fade(f[e], keep_f);
+        k[e] = kit_fade(k[e], keep_k);
+        value[e] = weight * (h[e] + k[e]) + 0.3 * f[e];
+        tie[e] = last[e];
+    }
+}
+
+static void surv_active(surv_arrays a, surv_step step, const moesim_event *event, double *restrict value,
+                        double *restrict tie)
+{
+    double *restrict f = a.f, *restrict k = a.k, *restrict h = a.h, *restrict last = a.last;
+    for (uint32_t i = 0; i < event->n_active; i++) {
+        const uint32_t e = event->list[i];
+        const double masked = event->masked[i];
+        const double new_f = f[e] + step.gain_f, new_k = k[e] + step.gain_k * (masked < 4 ? masked : 4);
+        const double new_h = h[e] + step.gain_h;
+        f[e] = new_f;
+        k[e] = new_k;
+        h[e] = new_h;
+        value[e] = step.route * event->class_sum[i] + step.weight * (new_h + new_k) + 0.3 * new_f;
+        tie[e] = last[e] = kit_last(event, i);
     }
 }
 
@@ -102,16 +119,10 @@ static int surv_retain(void *state, const moesim_event *event, moesim_keys *keys
     };
     const surv_step step = surv_plan(event, surv_leaving(s, engine, event));
 
-    kit_touch(event, a.last);
-    surv_dense(a, &step, s->head.experts, keys->value, keys->tie);
-    for (uint32_t i = 0; i < event->n_active; i++) {
-        const uint32_t e = event->list[i];
-        const double masked = event->masked[i] < 4 ? event->masked[i] : 4;
-        a.f[e] += step.gain_f;
-        a.k[e] += step.gain_k * masked / 4;
-        a.h[e] += step.gain_h;
-        keys->value[e] = step.route * event->class_sum[i] + step.weight * (a.h[e] + a.k[e]) + 0.3 * a.f[e];
-    }
+    for (uint32_t e = 0; step.gain_h > 0 && e < s->head.experts; e++)
+        a.h[e] = kit_fade(a.h[e], step.keep_h);
+    surv_dense(a.f, a.k, a.h, a.last, &step, s->head.experts, keys->value, keys->tie);
+    surv_active(a, step, event, keys->value, keys->tie);
     return 0;
 }
 
