@@ -19,6 +19,7 @@ static const char summary[] =
     "policy keeps, moves and misses.";
 
 static const moesim_command commands[] = {
+    { "run", &moesim_usage_run, moesim_cmd_run },
     { "policies", &moesim_usage_policies, moesim_cmd_policies },
     { "policy", &moesim_usage_policy, moesim_cmd_policy },
     { "trace", &moesim_usage_trace, moesim_cmd_trace },

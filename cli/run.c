@@ -83,7 +83,7 @@ static void defaults(moesim_run_options *o)
     o->batch = params.batch;
     o->staging = params.staging;
     o->prefetch_budget = params.prefetch_budget;
-    o->seed = params.seed;
+    o->seed = 1;
     o->window = params.window_bytes;
     o->threads = processors < 1 ? 1 : processors > (long)MAX_THREADS ? MAX_THREADS : (uint64_t)processors;
 }
@@ -137,6 +137,7 @@ static moesim_code compute(moesim_report *r, moesim_error *err)
 {
     moesim_progress progress;
     memset(&progress, 0, sizeof progress);
+    progress.what = "replay";
     moesim_run_params params = params_of(r, &progress);
     moesim_declog *log = NULL;
     if (r->options->decisions != NULL && create_decisions(r, &log, err) != MOESIM_OK)

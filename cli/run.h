@@ -95,7 +95,8 @@ static inline moesim_interval moesim_report_interval(const moesim_report *r, siz
     return r->interval[cell * r->num_metrics + metric];
 }
 
-/* True where the interval is defined and does not contain 0. */
+/* True where the interval is defined and does not contain 0, and the sign-flip test agrees (p < 0.05). With few requests the
+ * interval alone would say so too easily: with five or fewer, p cannot get below 0.05. */
 bool moesim_pair_distinguishable(const moesim_pair *pair);
 
 /* Index of a figure, by name; a name that does not exist is a bug (num_metrics is returned). */
@@ -113,7 +114,7 @@ extern const moesim_count moesim_counts[];
 double moesim_all_hit_rate(const moesim_outcome *outcome);
 
 /* 95th percentile of |A|/C; NaN where C = 0 or the scope is global. */
-double moesim_report_r_p95(const moesim_report *r, size_t cell);
+double moesim_report_ratio_p95(const moesim_report *r, size_t cell);
 
 /* The printed forms. JSON also serves the decision log: moesim_run_config_json returns the configuration alone, malloc'd. */
 void moesim_run_print_table(const moesim_report *report, FILE *out);

@@ -23,7 +23,7 @@ static void header(const moesim_report *r, FILE *out)
         fprintf(out, ",%s,%s_lo,%s_hi", moesim_metrics[k].name, moesim_metrics[k].name, moesim_metrics[k].name);
     for (const moesim_count *c = moesim_counts; c->name != NULL; c++)
         fprintf(out, ",%s", c->name);
-    fputs(",r_p95,all_hit_rate,clairvoyant,non_causal\n", out);
+    fputs(",ratio_p95,all_hit_rate,clairvoyant,non_causal\n", out);
 }
 
 void moesim_run_print_csv(const moesim_report *r, FILE *out)
@@ -45,7 +45,7 @@ void moesim_run_print_csv(const moesim_report *r, FILE *out)
         }
         for (const moesim_count *c = moesim_counts; c->name != NULL; c++)
             number(out, c->get(o));
-        number(out, moesim_report_r_p95(r, cell));
+        number(out, moesim_report_ratio_p95(r, cell));
         number(out, moesim_all_hit_rate(o));
         fprintf(out, ",%d,%d\n", (o->traits & MOESIM_CLAIRVOYANT) != 0, (o->traits & MOESIM_NON_CAUSAL) != 0);
     }

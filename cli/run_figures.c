@@ -12,6 +12,7 @@
 
 /* Figures that --baseline compares: misses rank policies, utilisation is the paper's measure. */
 static const char *const compared[] = { "misses_per_pass", "utilisation" };
+#define SIGNIFICANT 0.05
 #define NUM_COMPARED (sizeof compared / sizeof compared[0])
 
 #define COUNT(name) \
@@ -56,7 +57,7 @@ double moesim_all_hit_rate(const moesim_outcome *outcome)
     return outcome->all_accesses > 0 ? (double)outcome->all_hits / (double)outcome->all_accesses : (double)NAN;
 }
 
-double moesim_report_r_p95(const moesim_report *r, size_t cell)
+double moesim_report_ratio_p95(const moesim_report *r, size_t cell)
 {
     const bool defined = r->options->scope == MOESIM_SCOPE_LAYER && moesim_report_cache(r, cell) > 0 &&
                          r->outcome[cell].total.events > 0;
@@ -73,7 +74,7 @@ size_t moesim_metric_index(const char *name)
 
 bool moesim_pair_distinguishable(const moesim_pair *pair)
 {
-    return pair->result.interval.lo > 0 || pair->result.interval.hi < 0;
+    return (pair->result.interval.lo > 0 || pair->result.interval.hi < 0) && pair->result.p < SIGNIFICANT;
 }
 
 /* Numerators and denominators of one figure, by request. */

@@ -111,7 +111,7 @@ static json_t *cell_object(const moesim_report *r, size_t cell)
     }
     for (const moesim_count *c = moesim_counts; c->name != NULL; c++)
         json_object_set_new(o, c->name, count(c->get(outcome)));
-    json_object_set_new(o, "r_p95", moesim_json_real(moesim_report_r_p95(r, cell)));
+    json_object_set_new(o, "ratio_p95", moesim_json_real(moesim_report_ratio_p95(r, cell)));
     json_object_set_new(o, "all_hit_rate", moesim_json_real(moesim_all_hit_rate(outcome)));
     json_object_set_new(o, "ci", ci);
     json_object_set_new(o, "clairvoyant", json_boolean((outcome->traits & MOESIM_CLAIRVOYANT) != 0));

@@ -27,7 +27,7 @@ static void head(const moesim_report *r, FILE *out)
             t->num_layers, t->num_experts, t->top_k, t->block_length);
     fprintf(out, "requests  %" PRIu64 ":%" PRIu64 " of %" PRIu32 ", warm-up %" PRIu64 "; counted n = %" PRIu32 "%s\n",
             r->request_begin, r->request_end, t->num_requests, o->warmup, n,
-            n < MOESIM_FEW_REQUESTS ? " (few: wide intervals)" : "");
+            n < MOESIM_FEW_REQUESTS ? " (few)" : "");
     fprintf(out, "run       scope %s, order %s, batch %" PRIu64 ", staging %" PRIu64 ", seed %" PRIu64 "; %.0f passes\n",
             o->scope == MOESIM_SCOPE_GLOBAL ? "global" : "layer", o->order == MOESIM_FLATTENED ? "flattened" : "atomic",
             o->batch, o->staging, o->seed, r->outcome[0].total.passes);
@@ -116,17 +116,17 @@ static void pairs(const moesim_report *r, FILE *out)
     moesim_text_clipped(out, r->options->baseline, 40);
     fprintf(out, ", n = %" PRIu32 "%s; sign-flip test %s\n", n, n < MOESIM_FEW_REQUESTS ? " (few)" : "",
             r->pair[0].result.exact ? "exact" : "seeded");
-    fputs("policy          cache   figure        difference [95 % CI]       p\n", out);
+    fputs("policy          cache   figure   difference [95 % CI]     p\n", out);
     for (size_t i = 0; i < r->num_pairs; i++) {
         const moesim_pair *pair = &r->pair[i];
         const double scale = pair->metric == moesim_metric_index("utilisation") ? 100 : 1;
         name(r, pair->cell, out);
-        fprintf(out, " %-7s %-11s %6s %-15s %6s%s\n",
+        fprintf(out, " %-7s %-7s %6s %-14s %6s%s\n",
                 moesim_cache_text(moesim_report_cache(r, pair->cell), r->options->scope == MOESIM_SCOPE_GLOBAL, amount,
                                   sizeof amount),
-                scale > 1 ? "utilisat. %" : "misses/pass", moesim_text_signed(scale * pair->result.difference, difference),
+                scale > 1 ? "util. %" : "misses", moesim_text_signed(scale * pair->result.difference, difference),
                 moesim_text_interval(pair->result.interval, scale, 3, wide), moesim_text_p(pair->result.p, p),
-                moesim_pair_distinguishable(pair) ? "" : " not distinguish.");
+                moesim_pair_distinguishable(pair) ? "" : " not distinguishable");
     }
 }
 

@@ -1,0 +1,1 @@
+moesim rnu sample.h5

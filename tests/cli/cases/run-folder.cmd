@@ -1,0 +1,1 @@
+moesim run . --policy lru --cache 40

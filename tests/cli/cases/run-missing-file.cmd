@@ -1,0 +1,1 @@
+moesim run missing.h5 --policy lru --cache 40

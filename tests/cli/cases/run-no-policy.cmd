@@ -1,0 +1,1 @@
+moesim run sample.h5 --cache 40

@@ -1,0 +1,1 @@
+moesim run bad.h5 --policy lru --cache 40

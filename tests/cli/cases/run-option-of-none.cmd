@@ -1,0 +1,1 @@
+moesim run sample.h5 --policy lru:decay=2 --cache 40

@@ -1,0 +1,1 @@
+moesim run sample.h5 --policy lur --cache 40

@@ -1,0 +1,1 @@
+moesim trace inof sample.h5
