@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Events of one step, layer after layer. A route's place in the pools is found through rank[id], so that every reduction
- * accumulates in place.
+ * Events of one step, layer after layer. Sums accumulate per expert id, one cache line holding two experts, and are then
+ * moved to the pools in the order of the event's list.
  */
 #include "sim/build.h"
 
@@ -12,6 +12,28 @@
 #include "base/bits.h"
 
 #define CLASS_RANKS 8u   /* ranks of class_weight; deeper slots use the last */
+#define MAX_TOP_K 64u
+
+/* Which sums one walk over an event's routes computes. */
+enum { COUNTS = 1, MASS = 2, WEIGHTED = 4, CLASS = 8, ALL_SUMS = 16 };
+
+typedef struct moesim_sum {
+    double mass, weighted, class_sum;
+    uint32_t count, masked;
+} sum;
+
+/* One event's routes. */
+typedef struct event {
+    uint32_t rows, k, n_active;
+    size_t stride;               /* from row to row in expert and gate */
+    const uint16_t *expert;
+    const float *gate;
+    const moesim_row *row;
+    const float *weight;         /* [rows] ψ(c) */
+    const double *class_weight;  /* [3][8] */
+    bool unnormalised;
+    double mass_total, weighted_total;   /* out */
+} event;
 
 moesim_code moesim_builder_create(const moesim_window_params *params, const moesim_trace_info *info, moesim_builder **out,
                                   moesim_error *err)
@@ -19,8 +41,12 @@ moesim_code moesim_builder_create(const moesim_window_params *params, const moes
     moesim_builder *b = NULL;
     *out = NULL;
     moesim_code code = moesim_alloc(1, sizeof *b, "event builder", (void **)&b, err);
-    if (code != MOESIM_OK)
+    if (code == MOESIM_OK)
+        code = moesim_alloc(info->num_experts, sizeof *b->sum, "event builder", (void **)&b->sum, err);
+    if (code != MOESIM_OK) {
+        moesim_builder_destroy(&b);
         return code;
+    }
     b->kernels = moesim_kernels_get();
     b->class_weight = params->class_weight;
     b->unnormalised = info->gate_unnormalised;
@@ -30,105 +56,163 @@ moesim_code moesim_builder_create(const moesim_window_params *params, const moes
 
 void moesim_builder_destroy(moesim_builder **builder)
 {
+    if (*builder != NULL)
+        free((*builder)->sum);
     free(*builder);
     *builder = NULL;
 }
 
-/* One event's part of the window. Pointers are NULL where not declared; pools start at the event's first entry. */
-typedef struct event {
-    uint32_t rows, k, n_active;
-    size_t stride;               /* from row to row in expert and gate */
-    const uint16_t *expert;
-    const float *gate;
-    const moesim_row *row;
-    const float *lag, *own;
-    uint32_t *count, *masked;
-    double *mass, *weighted, *hindsight, *class_sum;
-    double mass_total, weighted_total, hindsight_total;
-} event;
-
-static void sum_counts(const event *e, const uint16_t *rank)
+/* The gates of a row, divided by their sum (slot order; sum 0 gives 0). */
+static void normalise(const uint16_t *id, const float *gate, uint32_t k, double *g)
 {
-    memset(e->count, 0, e->n_active * sizeof *e->count);
+    double total = 0;
+    for (uint32_t s = 0; s < k; s++)
+        total += id[s] != MOESIM_NO_ROUTE ? (double)gate[s] : 0;
+    for (uint32_t s = 0; s < k; s++)
+        g[s] = total > 0 ? (double)gate[s] / total : 0;
+}
+
+/* One walk over the routes, rows in order, then slots. `what` is a constant in every caller, so that each combination becomes
+ * its own loop without tests. */
+static inline __attribute__((always_inline)) void walk_routes(event *e, sum *to, const unsigned what)
+{
+    double normalised[MAX_TOP_K], mass_total = 0, weighted_total = 0;
+    for (uint32_t i = 0; i < e->rows; i++) {
+        const uint16_t *id = e->expert + i * e->stride;
+        const float *gate = what & (MASS | WEIGHTED) ? e->gate + i * e->stride : NULL;
+        const double c = what & WEIGHTED ? (double)e->weight[i] : 0;
+        const double *class_weight = what & CLASS ? e->class_weight + e->row[i].input * CLASS_RANKS : NULL;
+        const uint32_t masked = what & CLASS ? e->row[i].input == MOESIM_ROW_MASKED : 0;
+        if ((what & (MASS | WEIGHTED)) && e->unnormalised)
+            normalise(id, gate, e->k, normalised);
+        for (uint32_t s = 0; s < e->k; s++) {
+            if (id[s] == MOESIM_NO_ROUTE)
+                continue;
+            sum *at = &to[id[s]];
+            if (what & (MASS | WEIGHTED)) {
+                const double g = e->unnormalised ? normalised[s] : (double)gate[s];
+                if (what & MASS) {
+                    at->mass += g;
+                    mass_total += g;
+                }
+                if (what & WEIGHTED) {
+                    at->weighted += g * c;
+                    weighted_total += g * c;
+                }
+            }
+            if (what & COUNTS)
+                at->count++;
+            if (what & CLASS) {
+                at->class_sum += class_weight[s < CLASS_RANKS ? s : CLASS_RANKS - 1];
+                at->masked += masked;
+            }
+        }
+    }
+    e->mass_total = mass_total;
+    e->weighted_total = weighted_total;
+}
+
+#define WALK(what) static void walk_##what(event *e, sum *to) { walk_routes(e, to, what); }
+WALK(1) WALK(2) WALK(3) WALK(4) WALK(5) WALK(6) WALK(7) WALK(8) WALK(9) WALK(10) WALK(11) WALK(12) WALK(13) WALK(14) WALK(15)
+
+typedef void walk_fn(event *e, sum *to);
+static walk_fn *const WALKS[ALL_SUMS] = {
+    NULL, walk_1, walk_2, walk_3, walk_4, walk_5, walk_6, walk_7,
+    walk_8, walk_9, walk_10, walk_11, walk_12, walk_13, walk_14, walk_15,
+};
+
+/* Moves the sums to the pools that exist, and clears them. */
+static void move_sums(sum *from, const uint16_t *list, uint32_t n, const moesim_window *w, size_t begin)
+{
+    if (w->count != NULL) {
+        for (uint32_t j = 0; j < n; j++)
+            w->count[begin + j] = from[list[j]].count;
+    }
+    if (w->mass != NULL) {
+        for (uint32_t j = 0; j < n; j++)
+            w->mass[begin + j] = from[list[j]].mass;
+    }
+    if (w->weighted != NULL) {
+        for (uint32_t j = 0; j < n; j++)
+            w->weighted[begin + j] = from[list[j]].weighted;
+    }
+    if (w->class_sum != NULL) {
+        for (uint32_t j = 0; j < n; j++) {
+            w->class_sum[begin + j] = from[list[j]].class_sum;
+            w->masked[begin + j] = from[list[j]].masked;
+        }
+    }
+    for (uint32_t j = 0; j < n; j++)
+        from[list[j]] = (sum){ 0 };
+}
+
+/* Weighted sums apart from the rest: hindsight, and the fall-back where every ψ·g is 0 (ψ = 1; semantics §5). */
+static double weighted_apart(event *e, sum *scratch, const uint16_t *list, const float *weight, double *pool)
+{
+    e->weight = weight;
+    if (weight != NULL)
+        walk_4(e, scratch);
+    if (weight == NULL || !(e->weighted_total > 0)) {
+        walk_2(e, scratch);
+        e->weighted_total = e->mass_total;
+        for (uint32_t j = 0; j < e->n_active; j++)
+            scratch[list[j]].weighted = scratch[list[j]].mass;
+    }
+    for (uint32_t j = 0; j < e->n_active; j++) {
+        pool[j] = scratch[list[j]].weighted;
+        scratch[list[j]] = (sum){ 0 };
+    }
+    return e->weighted_total;
+}
+
+static unsigned wanted_sums(const moesim_buffer *b)
+{
+    const moesim_window *w = &b->window;
+    unsigned what = w->count != NULL ? COUNTS : 0;
+    if (b->gate != NULL)
+        what |= (w->mass != NULL ? MASS : 0u) | (w->weighted != NULL ? WEIGHTED : 0u);
+    return what | (w->class_sum != NULL ? CLASS : 0u);
+}
+
+static void build_sums(moesim_builder *b, moesim_buffer *buffer, const moesim_step *step, uint32_t number, event *e)
+{
+    moesim_window *w = &buffer->window;
+    const size_t begin = w->list_begin[number];
+    const uint16_t *list = w->list + begin;
+    const unsigned what = wanted_sums(buffer);
+    e->row = w->row + step->row;
+    e->class_weight = b->class_weight;
+    e->unnormalised = b->unnormalised;
+    e->weight = buffer->lag + step->row;
+    if (what != 0) {
+        WALKS[what](e, b->sum);
+        move_sums(b->sum, list, e->n_active, w, begin);
+    }
+    if (what & MASS)
+        w->mass_total[number] = e->mass_total;
+    if (what & WEIGHTED)
+        w->weighted_total[number] = e->weighted_total > 0 ? e->weighted_total
+                                                          : weighted_apart(e, b->sum, list, NULL, w->weighted + begin);
+    if (w->hindsight != NULL && buffer->gate != NULL)
+        w->hindsight_total[number] = weighted_apart(e, b->sum, list, buffer->own + step->row, w->hindsight + begin);
+}
+
+/* Serial numbers of the last touches; the sums' counts are free here and hold them relative to the event's begin. */
+static void mark_touches(moesim_builder *b, const event *e, const uint16_t *list, uint64_t *touch)
+{
+    uint32_t serial = 0;
     for (uint32_t i = 0; i < e->rows; i++) {
         const uint16_t *id = e->expert + i * e->stride;
         for (uint32_t s = 0; s < e->k; s++) {
             if (id[s] != MOESIM_NO_ROUTE)
-                e->count[rank[id[s]]]++;
+                b->sum[id[s]].count = ++serial;
         }
     }
-}
-
-/* S(e) = Σ over rows of w[class][rank] (semantics §6), and rows with masked input. */
-static void sum_classes(const event *e, const uint16_t *rank, const double *class_weight)
-{
-    memset(e->class_sum, 0, e->n_active * sizeof *e->class_sum);
-    memset(e->masked, 0, e->n_active * sizeof *e->masked);
-    for (uint32_t i = 0; i < e->rows; i++) {
-        const uint16_t *id = e->expert + i * e->stride;
-        const double *weight = class_weight + e->row[i].input * CLASS_RANKS;
-        const uint32_t masked = e->row[i].input == MOESIM_ROW_MASKED;
-        for (uint32_t s = 0; s < e->k; s++) {
-            if (id[s] == MOESIM_NO_ROUTE)
-                continue;
-            e->class_sum[rank[id[s]]] += weight[s < CLASS_RANKS ? s : CLASS_RANKS - 1];
-            e->masked[rank[id[s]]] += masked;
-        }
+    for (uint32_t j = 0; j < e->n_active; j++) {
+        touch[j] = b->touches + b->sum[list[j]].count;
+        b->sum[list[j]].count = 0;
     }
-}
-
-/* The gates of one row as doubles; unnormalised ones divided by the row's sum (slot order; sum 0 gives 0). */
-static void row_gates(const event *e, uint32_t i, bool unnormalised, double g[64])
-{
-    const uint16_t *id = e->expert + i * e->stride;
-    const float *gate = e->gate + i * e->stride;
-    for (uint32_t s = 0; s < e->k; s++)
-        g[s] = (double)gate[s];
-    if (!unnormalised)
-        return;
-    double sum = 0;
-    for (uint32_t s = 0; s < e->k; s++)
-        sum += id[s] != MOESIM_NO_ROUTE ? g[s] : 0;
-    for (uint32_t s = 0; s < e->k; s++)
-        g[s] = sum > 0 ? g[s] / sum : 0;
-}
-
-/* Σ g·c per expert into pool; returns Σ over all routes. weight NULL: c = 1. */
-static double sum_gates(const event *e, const uint16_t *rank, bool unnormalised, const float *weight, double *pool)
-{
-    double total = 0, g[64];
-    memset(pool, 0, e->n_active * sizeof *pool);
-    for (uint32_t i = 0; i < e->rows; i++) {
-        const uint16_t *id = e->expert + i * e->stride;
-        const double c = weight != NULL ? (double)weight[i] : 1.0;
-        row_gates(e, i, unnormalised, g);
-        for (uint32_t s = 0; s < e->k; s++) {
-            if (id[s] == MOESIM_NO_ROUTE)
-                continue;
-            const double product = g[s] * c;
-            pool[rank[id[s]]] += product;
-            total += product;
-        }
-    }
-    return total;
-}
-
-/* The same with a confidence; where every ψ·g is 0 it falls back to ψ = 1 (semantics §5). */
-static double sum_weighted(const event *e, const uint16_t *rank, bool unnormalised, const float *weight, double *pool)
-{
-    double total = sum_gates(e, rank, unnormalised, weight, pool);
-    return total > 0 ? total : sum_gates(e, rank, unnormalised, NULL, pool);
-}
-
-static void mark_touches(moesim_builder *b, const event *e, uint64_t *touch)
-{
-    for (uint32_t i = 0; i < e->rows; i++) {
-        const uint16_t *id = e->expert + i * e->stride;
-        for (uint32_t s = 0; s < e->k; s++) {
-            if (id[s] != MOESIM_NO_ROUTE)
-                touch[b->rank[id[s]]] = ++b->touches;
-        }
-    }
+    b->touches += serial;
 }
 
 /* Active experts in order of first appearance; `left` is a copy of the active set that is used up. */
@@ -148,56 +232,26 @@ static void list_sequence(const event *e, const uint64_t *active, uint32_t words
     }
 }
 
-/* The active experts ascending; rank is their inverse. Returns how many. */
-static uint32_t list_active(const uint64_t *active, uint32_t words, uint16_t *list, uint16_t *rank)
-{
-    uint32_t n = 0;
-    MOESIM_EACH_BIT(e, active, words, {
-        list[n] = (uint16_t)e;
-        rank[e] = (uint16_t)n++;
-    });
-    return n;
-}
-
 static void build_event(moesim_builder *b, moesim_buffer *buffer, const moesim_step *step, uint32_t number, uint32_t layer)
 {
     moesim_window *w = &buffer->window;
     const moesim_layout *l = &buffer->layout;
-    const size_t first = (size_t)step->row * l->layers * l->top_k + (size_t)layer * l->top_k;
+    const size_t stride = (size_t)l->layers * l->top_k, first = step->row * stride + (size_t)layer * l->top_k;
     uint64_t *active = w->active + (size_t)number * l->words;
-    event e = {
-        .rows = step->num_rows, .k = l->top_k, .stride = (size_t)l->layers * l->top_k, .expert = buffer->expert + first,
-    };
     memset(active, 0, l->words * sizeof *active);
-    b->kernels->collect(e.expert, e.stride, e.rows, e.k, active, l->words);
+    b->kernels->collect(buffer->expert + first, stride, step->num_rows, l->top_k, active, l->words);
     if (l->sets_only)
         return;
     const uint32_t begin = w->list_begin[number];
-    e.n_active = list_active(active, l->words, w->list + begin, b->rank);
+    event e = {
+        .rows = step->num_rows, .k = l->top_k, .stride = stride, .expert = buffer->expert + first,
+        .gate = buffer->gate != NULL ? buffer->gate + first : NULL,
+        .n_active = b->kernels->list(active, l->words, w->list + begin),
+    };
     w->list_begin[number + 1] = begin + e.n_active;
-    e.row = w->row + step->row;
-    if (w->count != NULL) {
-        e.count = w->count + begin;
-        sum_counts(&e, b->rank);
-    }
-    if (w->class_sum != NULL && b->class_weight != NULL) {
-        e.class_sum = w->class_sum + begin;
-        e.masked = w->masked + begin;
-        sum_classes(&e, b->rank, b->class_weight);
-    }
-    if (buffer->gate != NULL) {
-        e.gate = buffer->gate + first;
-        if (w->mass != NULL)
-            w->mass_total[number] = sum_gates(&e, b->rank, b->unnormalised, NULL, w->mass + begin);
-        if (w->weighted != NULL)
-            w->weighted_total[number] = sum_weighted(&e, b->rank, b->unnormalised, buffer->lag + step->row,
-                                                     w->weighted + begin);
-        if (w->hindsight != NULL)
-            w->hindsight_total[number] = sum_weighted(&e, b->rank, b->unnormalised, buffer->own + step->row,
-                                                      w->hindsight + begin);
-    }
+    build_sums(b, buffer, step, number, &e);
     if (w->touch != NULL)
-        mark_touches(b, &e, w->touch + begin);
+        mark_touches(b, &e, w->list + begin, w->touch + begin);
     if (w->sequence != NULL)
         list_sequence(&e, active, l->words, w->sequence + begin);
 }

@@ -18,7 +18,7 @@ typedef struct moesim_builder {
     const double *class_weight;  /* [3][8] or NULL */
     bool unnormalised;           /* divide each gate by its row's sum */
     uint64_t touches;            /* serial number of the last touch so far */
-    uint16_t rank[65536];        /* expert id → index in the event's list; valid for active experts only */
+    struct moesim_sum *sum;      /* [E] sums of the event being built; all 0 between events */
 } moesim_builder;
 
 /* class_weight is borrowed. */

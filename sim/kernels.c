@@ -2,105 +2,138 @@
  *
  * Inner loops, compiled once per instruction set; KERNELS_SUFFIX (_base, _avx2) names the variant.
  *
- * Selection works on dense arrays of ordered 64-bit integers: entry e stands for expert e, entries that cannot be kept hold
- * the least integer. A threshold is narrowed until at most `slots` entries lie above it; a group of equal entries on the
- * threshold is settled by the next criterion.
+ * Selection maps doubles to integers of the same order, finds the key on the boundary by quickselect (partitions without
+ * branches), and marks what lies above it in one pass. A group of equal keys on the boundary is settled by the next
+ * criterion.
  */
 #include "sim/kernels.h"
 
 #include <string.h>
 
 #include "base/bits.h"
-#include "moesim/policy.h"
+#ifdef __AVX2__
+#include "sim/kernels_avx2.h"
+#else
+#include "sim/kernels_plain.h"
+#endif
 
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
 
 #define MAX_WORDS 16u
 #define MAX_EXPERTS (MAX_WORDS * 64u)
-#define NOT_ELIGIBLE INT64_MIN
+#define ROOM (MAX_EXPERTS + 4u)   /* packing writes four entries at a time */
+#define FEW 6u
+
+typedef struct keys {
+    uint32_t n;                  /* packed */
+    int64_t dense[MAX_EXPERTS] __attribute__((aligned(32)));
+    int64_t packed[ROOM];
+} keys;
 
 static void collect(const uint16_t *expert, size_t stride, uint32_t rows, uint32_t k, uint64_t *active, uint32_t words)
 {
-    uint64_t set[MAX_WORDS + 1];
-    memcpy(set, active, words * sizeof *set);
-    for (uint32_t i = 0; i < rows; i++) {
-        const uint16_t *id = expert + i * stride;
-        for (uint32_t s = 0; s < k; s++) {
-            if (id[s] != MOESIM_NO_ROUTE)
-                set[id[s] >> 6] |= UINT64_C(1) << (id[s] & 63u);
-        }
-    }
-    memcpy(active, set, words * sizeof *set);
+    kernels_collect(expert, stride, rows, k, active, words);
 }
 
-/* Ordered integer of a double: −0 equals 0, −∞ is NOT_ELIGIBLE's neighbour; NaN is not handled here. */
-static inline int64_t ordered(double x)
-{
-    int64_t bits;
-    x += 0.0;
-    memcpy(&bits, &x, sizeof bits);
-    return bits ^ ((bits >> 63) & INT64_MAX);
-}
+/* The members of each set of four, moved to the front. */
+static const uint16_t FOUR[16][4] = {
+    { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, { 1, 0, 0, 0 }, { 0, 1, 0, 0 }, { 2, 0, 0, 0 }, { 0, 2, 0, 0 }, { 1, 2, 0, 0 },
+    { 0, 1, 2, 0 }, { 3, 0, 0, 0 }, { 0, 3, 0, 0 }, { 1, 3, 0, 0 }, { 0, 1, 3, 0 }, { 2, 3, 0, 0 }, { 0, 2, 3, 0 },
+    { 1, 2, 3, 0 }, { 0, 1, 2, 3 },
+};
 
-static uint32_t count_above(const int64_t *key, uint32_t n, int64_t bound)
+static uint32_t list(const uint64_t *active, uint32_t words, uint16_t *out)
 {
-    int64_t above = 0;
-    for (uint32_t i = 0; i < n; i++)
-        above -= -(int64_t)(key[i] > bound);
-    return (uint32_t)above;
-}
-
-static void mark_above(const int64_t *key, uint32_t words, int64_t bound, uint64_t *out)
-{
+    uint32_t n = 0;
     for (uint32_t w = 0; w < words; w++) {
-        uint64_t bits = 0;
-        for (uint32_t i = 0; i < 64; i++)
-            bits |= (uint64_t)(key[w * 64 + i] > bound) << i;
-        out[w] = bits;
+        uint64_t bits = active[w], base = w * 64u * UINT64_C(0x0001000100010001);
+        for (uint32_t i = 0; i < 16; i++, bits >>= 4, base += 4 * UINT64_C(0x0001000100010001)) {
+            uint64_t four;
+            memcpy(&four, FOUR[bits & 15], sizeof four);
+            four += base;
+            memcpy(out + n, &four, sizeof four);
+            n += (uint32_t)__builtin_popcountll(bits & 15);
+        }
     }
+    return n;
 }
 
-/* Splits the eligible entries: *sure gets those that are certainly among the best `slots`, *tied the group of equal keys on
- * the boundary (empty if there is none), of which slots − |sure| more are kept. */
-static void split(const int64_t *key, uint32_t words, uint32_t slots, uint64_t *sure, uint64_t *tied)
+static int64_t middle_of(int64_t a, int64_t b, int64_t c)
 {
-    const uint32_t n = words * 64;
-    int64_t low = INT64_MAX, high = INT64_MIN;
-    memset(tied, 0, words * sizeof *tied);
-    if (count_above(key, n, NOT_ELIGIBLE) <= slots) {
-        mark_above(key, words, NOT_ELIGIBLE, sure);
-        return;
+    const int64_t low = a < b ? a : b, high = a < b ? b : a;
+    return c < low ? low : c > high ? high : c;
+}
+
+/* The k-th greatest (k from 1) of n ≤ FEW elements, which are reordered. */
+static int64_t kth_of_few(int64_t *x, uint32_t n, uint32_t k)
+{
+    for (uint32_t i = 1; i < n; i++) {
+        const int64_t moving = x[i];
+        uint32_t j = i;
+        for (; j > 0 && x[j - 1] < moving; j--)
+            x[j] = x[j - 1];
+        x[j] = moving;
     }
-    for (uint32_t i = 0; i < n; i++) {
-        high = key[i] > high ? key[i] : high;
-        low = key[i] != NOT_ELIGIBLE && key[i] < low ? key[i] : low;
-    }
-    /* Invariant: more than slots entries lie at or above low, at most slots above high. */
-    while (low < high) {
-        int64_t middle = (int64_t)((uint64_t)low + ((uint64_t)high - (uint64_t)low) / 2);
-        uint32_t above = count_above(key, n, middle);
-        if (above == slots) {
-            mark_above(key, words, middle, sure);
-            return;
-        }
-        if (above > slots)
-            low = middle + 1;
+    return x[k - 1];
+}
+
+/* The k-th greatest of the packed keys, 1 ≤ k ≤ n; uses them up. Each round drops at least the pivot, and reads one of three
+ * buffers while it writes the two others. */
+static int64_t kth_greatest(keys *s, uint32_t k)
+{
+    int64_t spare[2][ROOM];
+    int64_t *from = s->packed, *greater = spare[0], *less = spare[1];
+    uint32_t n = s->n;
+    while (n > FEW) {
+        const int64_t pivot = middle_of(from[0], from[n / 2], from[n - 1]);
+        uint32_t above, below;
+        kernels_partition(from, n, pivot, greater, &above, less, &below);
+        if (k > above && k <= n - below)
+            return pivot;
+        int64_t *next = k <= above ? greater : less;
+        k -= k <= above ? 0 : n - below;
+        n = next == greater ? above : below;
+        if (next == greater)
+            greater = from;
         else
-            high = middle;
+            less = from;
+        from = next;
     }
-    mark_above(key, words, low, sure);
-    mark_above(key, words, low - 1, tied);
+    return kth_of_few(from, n, k);
+}
+
+/* Of the keys, *sure gets those that are certainly among the best `slots`, *tied a group of equal ones (empty if there is
+ * none) of which the returned number is still to be kept. */
+static uint32_t split(keys *s, uint32_t words, uint32_t slots, uint64_t *sure, uint64_t *tied)
+{
+    memset(tied, 0, words * sizeof *tied);
+    if (slots == 0) {
+        memset(sure, 0, words * sizeof *sure);
+        return 0;
+    }
+    if (s->n <= slots) {
+        kernels_mark_above(s->dense, words, KERNELS_NONE, sure);
+        return 0;
+    }
+    const int64_t boundary = kth_greatest(s, slots);
+    kernels_mark_above(s->dense, words, boundary - 1, sure);
+    uint32_t over = moesim_bits_count(sure, words) - slots;
+    if (over == 0)
+        return 0;
+    memcpy(tied, sure, words * sizeof *tied);
+    kernels_mark_above(s->dense, words, boundary, sure);
     for (uint32_t w = 0; w < words; w++)
         tied[w] &= ~sure[w];
+    return moesim_bits_count(tied, words) - over;
 }
 
-/* Adds the `n` lowest ids of set to keep. */
+/* Adds the n lowest ids of set to keep. */
 static void keep_lowest(const uint64_t *set, uint32_t words, uint32_t n, uint64_t *keep)
 {
     for (uint32_t w = 0; w < words && n > 0; w++) {
         uint64_t bits = set[w];
-        uint32_t here = (uint32_t)__builtin_popcountll(bits);
+        const uint32_t here = (uint32_t)__builtin_popcountll(bits);
         if (here <= n) {
             keep[w] |= bits;
             n -= here;
@@ -111,7 +144,7 @@ static void keep_lowest(const uint64_t *set, uint32_t words, uint32_t n, uint64_
     }
 }
 
-/* Adds `n` of the equal entries in tied to keep: residents first, then lower ids. */
+/* Adds n of the equal ones in tied to keep: residents first, then lower ids. */
 static void keep_residents(const uint64_t *tied, const uint64_t *resident, uint32_t words, uint32_t n, uint64_t *keep)
 {
     uint64_t in[MAX_WORDS], out[MAX_WORDS];
@@ -119,7 +152,7 @@ static void keep_residents(const uint64_t *tied, const uint64_t *resident, uint3
         in[w] = tied[w] & resident[w];
         out[w] = tied[w] & ~resident[w];
     }
-    uint32_t residents = moesim_bits_count(in, words);
+    const uint32_t residents = moesim_bits_count(in, words);
     keep_lowest(in, words, n, keep);
     if (n > residents)
         keep_lowest(out, words, n - residents, keep);
@@ -128,49 +161,44 @@ static void keep_residents(const uint64_t *tied, const uint64_t *resident, uint3
 static int select_best(const double *value, const double *tie, const uint64_t *candidates, const uint64_t *resident,
                        uint32_t words, uint32_t slots, uint64_t *keep)
 {
-    int64_t key[MAX_EXPERTS];
+    keys s;
     uint64_t tied[MAX_WORDS], sure[MAX_WORDS];
-    int nan = 0;
-    for (uint32_t e = 0; e < words * 64; e++) {
-        const int candidate = (int)((candidates[e >> 6] >> (e & 63u)) & 1u);
-        nan |= candidate & ((value[e] != value[e]) | (tie[e] != tie[e]));
-        key[e] = candidate && value[e] > -__builtin_inf() ? ordered(value[e]) : NOT_ELIGIBLE;
-    }
-    if (nan)
+    int bad = 0;
+    s.n = kernels_map(value, tie, candidates, words, 1, s.dense, s.packed, &bad);
+    if (bad)
         return 1;
-    split(key, words, slots, keep, tied);
-    uint32_t group = moesim_bits_count(tied, words);
-    if (group == 0)
+    uint32_t left = split(&s, words, slots, keep, tied);
+    if (left == 0)
         return 0;
-    uint32_t left = slots - moesim_bits_count(keep, words);
-    for (uint32_t e = 0; e < words * 64; e++)
-        key[e] = moesim_bit_test(tied, e) ? ordered(tie[e]) : NOT_ELIGIBLE;
-    split(key, words, left, sure, tied);
+    s.n = kernels_map(tie, NULL, tied, words, 0, s.dense, s.packed, &bad);
+    left = split(&s, words, left, sure, tied);
     for (uint32_t w = 0; w < words; w++)
         keep[w] |= sure[w];
-    keep_residents(tied, resident, words, left - moesim_bits_count(sure, words), keep);
+    if (left > 0)
+        keep_residents(tied, resident, words, left, keep);
     return 0;
 }
 
+/* Key 0 falls on KERNELS_NONE: those candidates are the last group, settled apart. */
 static void select_key(const uint64_t *key, const uint64_t *candidates, const uint64_t *resident, uint32_t words,
                        uint32_t slots, uint64_t *keep)
 {
-    int64_t shifted[MAX_EXPERTS];
-    uint64_t tied[MAX_WORDS], zero[MAX_WORDS] = { 0 };
-    /* Key 0 would fall on NOT_ELIGIBLE: those entries are the last group, settled apart. */
-    for (uint32_t e = 0; e < words * 64; e++) {
-        const uint64_t candidate = (candidates[e >> 6] >> (e & 63u)) & 1u;
-        shifted[e] = candidate ? (int64_t)(key[e] ^ (UINT64_C(1) << 63)) : NOT_ELIGIBLE;
-        zero[e >> 6] |= (candidate & (key[e] == 0)) << (e & 63u);
+    keys s;
+    uint64_t tied[MAX_WORDS];
+    s.n = kernels_map_keys(key, candidates, words, s.dense, s.packed);
+    const uint32_t with_key = s.n;
+    uint32_t left = split(&s, words, slots, keep, tied);
+    if (with_key < slots) {
+        kernels_mark_above(s.dense, words, KERNELS_NONE, tied);
+        for (uint32_t w = 0; w < words; w++)
+            tied[w] = candidates[w] & ~tied[w];
+        left = slots - with_key;
     }
-    split(shifted, words, slots, keep, tied);
-    uint32_t left = slots - moesim_bits_count(keep, words);
-    if (moesim_bits_count(tied, words) == 0)
-        memcpy(tied, zero, sizeof zero);
-    keep_residents(tied, resident, words, left, keep);
+    if (left > 0)
+        keep_residents(tied, resident, words, left, keep);
 }
 
 extern const moesim_kernels JOIN(moesim_kernels, KERNELS_SUFFIX);
 const moesim_kernels JOIN(moesim_kernels, KERNELS_SUFFIX) = {
-    .name = KERNELS_NAME, .collect = collect, .select = select_best, .select_key = select_key,
+    .name = KERNELS_NAME, .collect = collect, .select = select_best, .select_key = select_key, .list = list,
 };

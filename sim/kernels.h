@@ -24,6 +24,9 @@ typedef struct moesim_kernels {
     /* The same by one integer key per expert (higher is better; equal keys: resident, then lower id). */
     void (*select_key)(const uint64_t *key, const uint64_t *candidates, const uint64_t *resident, uint32_t words,
                        uint32_t slots, uint64_t *keep);
+
+    /* Writes the members ascending and returns how many; up to 4 entries beyond them are overwritten. */
+    uint32_t (*list)(const uint64_t *active, uint32_t words, uint16_t *list);
 } moesim_kernels;
 
 /* Chosen once; thread-safe. */

@@ -44,7 +44,7 @@ static uint32_t list_arrays(const moesim_layout *l, array out[MAX_ARRAYS])
         { true, ARRAY(window.active, uint64_t, BY_WORD) },
         { true, ARRAY(expert, uint16_t, BY_ROUTE) },
         { !l->sets_only, { offsetof(moesim_buffer, window.list_begin), sizeof(uint32_t), BY_EVENT, 1 } },
-        { !l->sets_only, ARRAY(window.list, uint16_t, BY_ENTRY) },
+        { !l->sets_only, { offsetof(moesim_buffer, window.list), sizeof(uint16_t), BY_ENTRY, 4 } },
         { !l->sets_only, ARRAY(window.row, moesim_row, BY_ROW) },
         { !l->sets_only, ARRAY(window.produced, float, BY_ROW) },
         { !l->sets_only, ARRAY(window.state, uint8_t, BY_ROW) },

@@ -55,13 +55,14 @@ static size_t decoded_row_bytes(const moesim_layout *l)
            (l->prob ? (size_t)l->layers * l->experts * sizeof(float) : 0);
 }
 
-static moesim_code open_cursors(moesim_loader *l, moesim_trace *trace, uint32_t batch, moesim_error *err)
+/* A cursor holds a slab and whole chunks; wide models may need more than the usual limit, which --window then raises. */
+static moesim_code open_cursors(moesim_loader *l, moesim_trace *trace, const moesim_window_params *params, moesim_error *err)
 {
     const size_t row_bytes = decoded_row_bytes(&l->layout);
     const size_t fit = SLAB_BYTES / row_bytes > 0 ? SLAB_BYTES / row_bytes : 1;
     l->slab_rows = fit < SLAB_ROWS ? fit : SLAB_ROWS;
-    const size_t limit = CURSOR_BYTES > 2 * row_bytes ? CURSOR_BYTES : 2 * row_bytes;
-    const uint32_t wanted = batch < MAX_CURSORS ? batch : MAX_CURSORS;
+    const size_t limit = params->window_bytes > CURSOR_BYTES ? params->window_bytes : CURSOR_BYTES;
+    const uint32_t wanted = params->batch < MAX_CURSORS ? params->batch : MAX_CURSORS;
     moesim_code code = MOESIM_OK;
     for (; code == MOESIM_OK && l->num_slabs < wanted; l->num_slabs += code == MOESIM_OK)
         code = moesim_cursor_open(trace, columns_of(&l->layout), limit, &l->slabs[l->num_slabs].cursor, err);
@@ -84,7 +85,7 @@ moesim_code moesim_loader_create(moesim_trace *trace, const moesim_layout *layou
         code = moesim_tracker_create(request_begin, request_end, row_ids, &l->tracker, err);
     }
     if (code == MOESIM_OK)
-        code = open_cursors(l, trace, params->batch, err);
+        code = open_cursors(l, trace, params, err);
     if (code != MOESIM_OK) {
         moesim_loader_destroy(&l);
         return code;

@@ -190,6 +190,29 @@ START_TEST(collected_sets_equal_bits)
 }
 END_TEST
 
+START_TEST(lists_equal_bits)
+{
+    moesim_rng r;
+    moesim_rng_seed(&r, 4);
+    for (int i = 0; i < 3000; i++) {
+        const uint32_t words = 1 + moesim_rng_below(&r, MOST / 64), dense = moesim_rng_below(&r, 9);
+        uint64_t set[MOST / 64] = { 0 };
+        uint16_t expected[MOST], got[MOST + 4];
+        uint32_t n = 0;
+        for (uint32_t e = 0; e < words * 64; e++) {
+            if (moesim_rng_below(&r, 8) >= dense)
+                continue;
+            moesim_bit_set(set, e);
+            expected[n++] = (uint16_t)e;
+        }
+        for (const moesim_kernels *const *k = moesim_kernels_all(); *k != NULL; k++) {
+            ck_assert_uint_eq((*k)->list(set, words, got), n);
+            ck_assert(memcmp(got, expected, n * sizeof *got) == 0);
+        }
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("kernels");
@@ -197,6 +220,7 @@ int main(void)
     tcase_add_test(tests, selections_equal_sorting);
     tcase_add_test(tests, nan_of_a_candidate_is_reported);
     tcase_add_test(tests, collected_sets_equal_bits);
+    tcase_add_test(tests, lists_equal_bits);
     tcase_set_timeout(tests, 120);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
