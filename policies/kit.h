@@ -117,8 +117,8 @@ static inline int kit_test(const uint64_t *set, uint32_t e)
 #define KIT_GAIN 0.05
 #define KIT_KEEP_PREFILL 0.6634204312890623
 
-/* keep·x, and 0 once that is below about 1e-296: an endless decay would end in subnormal numbers, which are slow and stay for
- * ever. Adding and taking away the small number leaves everything above 1e-260 as it was, and needs no branch. */
+/* keep·x, in steps of 2^-982: an endless decay would end in subnormal numbers, which are slow and stay for ever. Adding and
+ * taking away the small number leaves everything above 1e-260 as it was, and needs no branch. */
 static inline double kit_fade(double x, double keep)
 {
     return x * keep + 0x1p-930 - 0x1p-930;
