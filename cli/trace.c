@@ -15,6 +15,7 @@ const moesim_usage moesim_usage_trace = {
 static const moesim_command commands[] = {
     { "info", &moesim_usage_trace_info, moesim_cmd_trace_info },
     { "validate", &moesim_usage_trace_validate, moesim_cmd_trace_validate },
+    { "stats", &moesim_usage_trace_stats, moesim_cmd_trace_stats },
     { "head", &moesim_usage_trace_head, moesim_cmd_trace_head },
     { "select", &moesim_usage_trace_select, moesim_cmd_trace_select },
     { "convert", &moesim_usage_trace_convert, moesim_cmd_trace_convert },
