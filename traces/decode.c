@@ -25,6 +25,7 @@ struct moesim_decoder {
     ZSTD_DCtx *zstd;
     z_stream zlib;
     buffer stored, tile, scratch[2];
+    uint64_t count;
 };
 
 moesim_code moesim_decoder_create(moesim_decoder **out, moesim_error *err)
@@ -250,6 +251,7 @@ const char *moesim_decoder_run(moesim_decoder *decoder, const moesim_pipeline *p
     const char *bad = check_mask(pipeline, mask);
     const uint32_t last = last_writer(pipeline, mask);
     span now = {stored, bytes};
+    decoder->count++;
     for (uint32_t i = pipeline->n, flip = 0; bad == NULL && i-- > 0;) {
         if ((mask >> i & 1u) != 0 || (in_place(pipeline, i) && pipeline->stage[i].kind == MOESIM_STAGE_SHUFFLE))
             continue;
@@ -267,4 +269,9 @@ const char *moesim_decoder_run(moesim_decoder *decoder, const moesim_pipeline *p
     if (now.data != (const unsigned char *)out)
         memcpy(out, now.data, now.bytes);
     return NULL;
+}
+
+uint64_t moesim_decoder_count(const moesim_decoder *decoder)
+{
+    return decoder->count;
 }

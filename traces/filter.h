@@ -54,4 +54,7 @@ size_t moesim_pipeline_bound(const moesim_pipeline *pipeline);
 const char *moesim_decoder_run(moesim_decoder *decoder, const moesim_pipeline *pipeline, uint32_t mask, const void *stored,
                                size_t bytes, void *out);
 
+/* Chunks decoded so far. */
+uint64_t moesim_decoder_count(const moesim_decoder *decoder);
+
 #endif
