@@ -4,7 +4,8 @@
  * Compiled once per instruction set; sets of four words (up to 256 experts) have a copy of their own.
  *
  * recency: value = clock of the last event that activated the expert. The residents of a layer are kept as age layers, one
- * set per last clock, newest first; an event puts A in front and the oldest experts fall off the end.
+ * set per last clock, newest first; an event puts A in front and the oldest experts fall off the end. Layers stay where they
+ * are: A is written before the first one, and where there is no room left all are packed to the end of the array.
  * active: value = 1 for members of A, 0 for the others.
  */
 #include <string.h>
@@ -58,43 +59,46 @@ MOESIM_INLINE void keep_of_active(uint64_t *keep, const uint64_t *active, const 
     take(keep, misses, words, take(keep, hits, words, slots));
 }
 
-/* Moves the age layers one event on; returns their number. age[depth][words]. */
-MOESIM_INLINE uint32_t advance_ages(uint64_t *age, uint32_t depth, const uint64_t *active, uint32_t n_active, uint32_t words,
-                                    uint32_t left, uint64_t *keep)
+/* Moves the live age layers to the end of the array, leaving out empty ones; returns the first. */
+static size_t pack_ages(uint64_t *age, size_t from, size_t to, size_t depth, uint32_t words)
 {
-    uint64_t carry[MOESIM_MAX_WORDS], rest[MOESIM_MAX_WORDS];
-    uint32_t out = 0, held = n_active != 0;
-    for (uint32_t i = 0; i < words; i++)
-        keep[i] = carry[i] = active[i];
-    for (uint32_t a = 0; a < depth && left > 0; a++) {
-        const uint64_t *from = age + (size_t)a * words;
+    size_t out = depth;
+    for (size_t a = to; a-- > from;) {
+        if (moesim_bits_count(age + a * words, words) == 0)
+            continue;
+        out--;
+        memmove(age + out * words, age + a * words, words * sizeof *age);
+    }
+    return out;
+}
+
+/* Takes A out of the older age layers and keeps what still fits, newest first; returns the end of the layers that stay. */
+MOESIM_INLINE size_t keep_older(uint64_t *age, size_t from, size_t to, const uint64_t *active, uint32_t words, uint32_t left,
+                                uint64_t *keep)
+{
+    uint64_t part[MOESIM_MAX_WORDS];
+    for (size_t a = from; a < to; a++) {
+        uint64_t *set = age + a * words;
         uint32_t n = 0;
         for (uint32_t i = 0; i < words; i++) {
-            rest[i] = from[i] & ~active[i];
-            n += moesim_pop(rest[i]);
+            const uint64_t rest = set[i] & ~active[i];
+            set[i] = rest;
+            n += moesim_pop(rest);
         }
-        if (n == 0)
-            continue;
-        if (n > left) {
-            uint64_t part[MOESIM_MAX_WORDS];
+        if (n >= left) {
             memset(part, 0, words * sizeof *part);
-            take(part, rest, words, left);
-            memcpy(rest, part, words * sizeof *part);
-            n = left;
+            take(part, set, words, left);
+            for (uint32_t i = 0; i < words; i++) {
+                set[i] = part[i];
+                keep[i] |= part[i];
+            }
+            return a + 1;
         }
         left -= n;
-        /* what was carried goes to its place, which has been read already; this layer is carried on */
-        if (held)
-            memcpy(age + (size_t)out++ * words, carry, words * sizeof *carry);
-        held = 1;
-        for (uint32_t i = 0; i < words; i++) {
-            carry[i] = rest[i];
-            keep[i] |= rest[i];
-        }
+        for (uint32_t i = 0; i < words; i++)
+            keep[i] |= set[i];
     }
-    if (held)
-        memcpy(age + (size_t)out++ * words, carry, words * sizeof *carry);
-    return out;
+    return to;
 }
 
 MOESIM_INLINE void keep_recent(moesim_instance *in, uint32_t layer, const uint64_t *active, const uint64_t *resident,
@@ -102,13 +106,21 @@ MOESIM_INLINE void keep_recent(moesim_instance *in, uint32_t layer, const uint64
 {
     const uint32_t slots = in->slots[layer];
     uint64_t *age = in->age + (size_t)layer * in->age_depth * words;
+    moesim_ages *live = &in->ages[layer];
+    if (live->from == 0) {
+        live->from = pack_ages(age, live->from, live->to, in->age_depth, words);
+        live->to = in->age_depth;
+    }
     if (n_active < slots) {
-        in->ages[layer] = advance_ages(age, in->ages[layer], active, n_active, words, slots - n_active, keep);
+        for (uint32_t i = 0; i < words; i++)
+            keep[i] = active[i];
+        live->to = keep_older(age, live->from, live->to, active, words, slots - n_active, keep);
+        memcpy(age + --live->from * words, active, words * sizeof *age);
         return;
     }
     keep_of_active(keep, active, resident, words, slots);
-    memcpy(age, keep, words * sizeof *keep);
-    in->ages[layer] = slots != 0;
+    live->to = live->from--;
+    memcpy(age + live->from * words, keep, words * sizeof *keep);
 }
 
 MOESIM_INLINE void keep_active(const moesim_instance *in, uint32_t layer, const uint64_t *active, const uint64_t *resident,

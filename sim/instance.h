@@ -32,6 +32,11 @@ typedef struct moesim_instance moesim_instance;
 /* Executes all events of one step. */
 typedef moesim_code moesim_step_fn(moesim_instance *in, const moesim_window *w, const moesim_step *step, moesim_error *err);
 
+/* Age layers in use: [from, to). */
+typedef struct moesim_ages {
+    size_t from, to;
+} moesim_ages;
+
 struct moesim_prefetcher;
 struct moesim_pool;
 struct moesim_global;
@@ -83,8 +88,8 @@ struct moesim_instance {
     struct moesim_pool *pool;    /* belady-pooled */
     struct moesim_global *global;
     uint64_t *age;               /* order recency: [M][age_depth][words], newest first */
-    uint32_t *ages;              /* [M] */
-    uint32_t age_depth;
+    moesim_ages *ages;           /* [M] */
+    size_t age_depth;
     uint64_t accesses;           /* order flattened: number of the last access */
     uint16_t *logged;            /* [4][E] id lists for the decision log */
 

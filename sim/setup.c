@@ -12,6 +12,7 @@
 
 /* Age layers larger than this are not worth it: the generic path decides the same. */
 #define MOST_AGE_BYTES ((size_t)16 << 20)
+#define ROOM_FOR_AGES 32u
 
 /* ---- what is refused ------------------------------------------------------------------------------------------------ */
 
@@ -231,11 +232,11 @@ static const moesim_steps *steps_of(const moesim_kernels *kernels)
 #endif
 }
 
-/* Each age layer holds one resident at least, so there are no more than slots, plus the one that is being made. */
+/* Layers that hold a resident are no more than slots; the others are room for new ones between two packings. */
 static moesim_code take_ages(moesim_instance *in, bool *fits, moesim_error *err)
 {
     const size_t layers = in->shape.num_layers, words = in->shape.words;
-    in->age_depth = in->config.cache + 1u;
+    in->age_depth = in->config.cache + ROOM_FOR_AGES;
     *fits = layers * in->age_depth * words * sizeof *in->age <= MOST_AGE_BYTES;
     if (!*fits)
         return MOESIM_OK;
@@ -247,8 +248,8 @@ static moesim_code take_ages(moesim_instance *in, bool *fits, moesim_error *err)
         return err->code;
     for (size_t l = 0; l < layers; l++) {
         /* residents from the start are the oldest */
-        memcpy(in->age + l * in->age_depth * words, in->resident + l * words, words * sizeof *in->age);
-        in->ages[l] = moesim_bits_count(in->resident + l * words, (uint32_t)words) != 0;
+        in->ages[l] = (moesim_ages){in->age_depth - 1, in->age_depth};
+        memcpy(in->age + ((l + 1) * in->age_depth - 1) * words, in->resident + l * words, words * sizeof *in->age);
     }
     return MOESIM_OK;
 }
