@@ -32,15 +32,25 @@ void moesim_h5_describe(hid_t type, char *out, size_t bytes)
         (void)snprintf(out, bytes, "unknown type");
 }
 
+/* Bytes that a UTF-8 sequence with this first byte has; 0: none begins so. */
+static size_t utf8_announced(unsigned char first)
+{
+    static const struct {
+        unsigned char mask, bits;
+    } form[4] = {{0x80, 0x00}, {0xe0, 0xc0}, {0xf0, 0xe0}, {0xf8, 0xf0}};
+    for (size_t i = 0; i < 4; i++)
+        if ((first & form[i].mask) == form[i].bits)
+            return i + 1;
+    return 0;
+}
+
 /* Length of the UTF-8 sequence at p (at most `left` bytes), 0 if it is none: no overlong forms, no surrogates. */
 static size_t utf8_length(const unsigned char *p, size_t left)
 {
     static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
-    if (p[0] < 0x80)
-        return 1;
-    const size_t n = p[0] >= 0xf0 && p[0] < 0xf8 ? 4 : p[0] >= 0xe0 && p[0] < 0xf0 ? 3 : p[0] >= 0xc0 && p[0] < 0xe0 ? 2 : 0;
-    if (n == 0 || n > left)
-        return 0;
+    const size_t n = utf8_announced(p[0]);
+    if (n < 2 || n > left)
+        return n == 1 ? 1 : 0;
     uint32_t code = p[0] & (0x7fu >> n);
     for (size_t i = 1; i < n; i++) {
         if ((p[i] & 0xc0u) != 0x80u)

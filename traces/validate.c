@@ -70,7 +70,8 @@ static bool claims_normalised(const char *kind)
     for (size_t i = 0; i < sizeof denials / sizeof denials[0]; i++)
         if (strstr(text, denials[i]) != NULL)
             return false;
-    const bool scaled = strstr(text, "scaled") != NULL && strstr(text, "not scaled") == NULL && strstr(text, "unscaled") == NULL;
+    const bool scaled =
+        strstr(text, "scaled") != NULL && strstr(text, "not scaled") == NULL && strstr(text, "unscaled") == NULL;
     return !scaled && (strstr(text, "normalised") != NULL || strstr(text, "normalized") != NULL);
 }
 
@@ -154,7 +155,8 @@ static moesim_code check_order(validation *v, uint64_t p, const moesim_pass *pas
     *last = pass->block;
     if (pass->block >= before)
         return MOESIM_OK;
-    return give(v, WARN_BLOCK_ORDER, "/pass/block[%llu] is %d, but request %u has already been at block %d: passes out of order",
+    return give(v, WARN_BLOCK_ORDER,
+                "/pass/block[%llu] is %d, but request %u has already been at block %d: passes out of order",
                 (unsigned long long)p, pass->block, pass->request, before);
 }
 

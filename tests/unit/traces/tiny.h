@@ -68,6 +68,12 @@ void tiny_write(const tiny *t, const char *path);
 /* Opens and reads every row and column. */
 moesim_code tiny_read(const char *path, moesim_error *err);
 
+/* For traces that must be accepted: fail the running Check test if something is wrong. The caller closes. */
+moesim_trace *tiny_open_trace(const char *path);
+moesim_trace *tiny_open(const tiny *t);
+moesim_cursor *tiny_open_cursor(moesim_trace *trace, uint32_t columns, size_t limit);
+moesim_rows tiny_get_rows(moesim_cursor *cursor, uint64_t begin, uint64_t end);
+
 /* Fails the running Check test unless the trace is refused with a message that names the file and holds `want`. */
 void tiny_refused(const tiny *t, const char *what, const char *want);
 void tiny_refused_file(const char *path, const char *what, const char *want);
