@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An outside policy as a user would write it, plain recency, built as a shared object. FLAW, set at compile time, breaks what the loader must see; option `fault` breaks the contract at run time.
+ * An outside policy as a user would write it, plain recency, built as a shared object. FLAW, set at compile time, breaks
+ * what the loader must see; option `fault` breaks the contract at run time.
  */
 #include "moesim/policy.h"
 #include "policies/kit.h"
