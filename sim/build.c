@@ -72,44 +72,58 @@ static void normalise(const uint16_t *id, const float *gate, uint32_t k, double 
         g[s] = total > 0 ? (double)gate[s] / total : 0;
 }
 
-/* One walk over the routes, rows in order, then slots. `what` is a constant in every caller, so that each combination becomes
- * its own loop without tests. */
-static inline __attribute__((always_inline)) void walk_routes(event *e, sum *to, const unsigned what)
+/* What one row adds. Constants in every caller, so that each combination becomes its own loop without tests: `what`, and k
+ * and `unnormalised` where they have their usual values. */
+static inline __attribute__((always_inline)) void walk_row(const event *e, uint32_t i, sum *to, const unsigned what,
+                                                           const uint32_t k, const bool unnormalised, double total[2])
 {
-    double normalised[MAX_TOP_K], mass_total = 0, weighted_total = 0;
-    for (uint32_t i = 0; i < e->rows; i++) {
-        const uint16_t *id = e->expert + i * e->stride;
-        const float *gate = what & (MASS | WEIGHTED) ? e->gate + i * e->stride : NULL;
-        const double c = what & WEIGHTED ? (double)e->weight[i] : 0;
-        const double *class_weight = what & CLASS ? e->class_weight + e->row[i].input * CLASS_RANKS : NULL;
-        const uint32_t masked = what & CLASS ? e->row[i].input == MOESIM_ROW_MASKED : 0;
-        if ((what & (MASS | WEIGHTED)) && e->unnormalised)
-            normalise(id, gate, e->k, normalised);
-        for (uint32_t s = 0; s < e->k; s++) {
-            if (id[s] == MOESIM_NO_ROUTE)
-                continue;
-            sum *at = &to[id[s]];
-            if (what & (MASS | WEIGHTED)) {
-                const double g = e->unnormalised ? normalised[s] : (double)gate[s];
-                if (what & MASS) {
-                    at->mass += g;
-                    mass_total += g;
-                }
-                if (what & WEIGHTED) {
-                    at->weighted += g * c;
-                    weighted_total += g * c;
-                }
+    double normalised[MAX_TOP_K];
+    const uint16_t *id = e->expert + i * e->stride;
+    const float *gate = what & (MASS | WEIGHTED) ? e->gate + i * e->stride : NULL;
+    const double c = what & WEIGHTED ? (double)e->weight[i] : 0;
+    const double *class_weight = what & CLASS ? e->class_weight + e->row[i].input * CLASS_RANKS : NULL;
+    const uint32_t masked = what & CLASS ? e->row[i].input == MOESIM_ROW_MASKED : 0;
+    if (unnormalised)
+        normalise(id, gate, k, normalised);
+    for (uint32_t s = 0; s < k; s++) {
+        if (id[s] == MOESIM_NO_ROUTE)
+            continue;
+        sum *at = &to[id[s]];
+        if (what & (MASS | WEIGHTED)) {
+            const double g = unnormalised ? normalised[s] : (double)gate[s];
+            if (what & MASS) {
+                at->mass += g;
+                total[0] += g;
             }
-            if (what & COUNTS)
-                at->count++;
-            if (what & CLASS) {
-                at->class_sum += class_weight[s < CLASS_RANKS ? s : CLASS_RANKS - 1];
-                at->masked += masked;
+            if (what & WEIGHTED) {
+                at->weighted += g * c;
+                total[1] += g * c;
             }
         }
+        if (what & COUNTS)
+            at->count++;
+        if (what & CLASS) {
+            at->class_sum += class_weight[s < CLASS_RANKS ? s : CLASS_RANKS - 1];
+            at->masked += masked;
+        }
     }
-    e->mass_total = mass_total;
-    e->weighted_total = weighted_total;
+}
+
+/* One walk over the routes, rows in order, then slots. */
+static inline __attribute__((always_inline)) void walk_routes(event *e, sum *to, const unsigned what)
+{
+    double total[2] = { 0, 0 };
+    const uint32_t rows = e->rows, k = e->k;
+    const bool unnormalised = (what & (MASS | WEIGHTED)) && e->unnormalised;
+    if (k == CLASS_RANKS && !unnormalised) {
+        for (uint32_t i = 0; i < rows; i++)
+            walk_row(e, i, to, what, CLASS_RANKS, false, total);
+    } else {
+        for (uint32_t i = 0; i < rows; i++)
+            walk_row(e, i, to, what, k, unnormalised, total);
+    }
+    e->mass_total = total[0];
+    e->weighted_total = total[1];
 }
 
 #define WALK(what) static void walk_##what(event *e, sum *to) { walk_routes(e, to, what); }

@@ -2,8 +2,8 @@
  *
  * Inner loops, compiled once per instruction set; KERNELS_SUFFIX (_base, _avx2) names the variant.
  *
- * Selection maps doubles to integers of the same order, finds the key on the boundary by quickselect (partitions without
- * branches), and marks what lies above it in one pass. A group of equal keys on the boundary is settled by the next
+ * Selection maps doubles to integers of the same order, finds the key on the boundary by narrowing a range around it, and
+ * marks what lies above in one pass. A group of equal keys on the boundary is settled by the next
  * criterion.
  */
 #include "sim/kernels.h"
@@ -23,7 +23,6 @@
 #define MAX_WORDS 16u
 #define MAX_EXPERTS (MAX_WORDS * 64u)
 #define ROOM (MAX_EXPERTS + 4u)   /* packing writes four entries at a time */
-#define FEW 6u
 
 typedef struct keys {
     uint32_t n;                  /* packed */
@@ -59,48 +58,59 @@ static uint32_t list(const uint64_t *active, uint32_t words, uint16_t *out)
     return n;
 }
 
-static int64_t middle_of(int64_t a, int64_t b, int64_t c)
-{
-    const int64_t low = a < b ? a : b, high = a < b ? b : a;
-    return c < low ? low : c > high ? high : c;
-}
+/* Samples, and the length from which on they are no longer needed. */
+#define FEW 8u
 
-/* The k-th greatest (k from 1) of n ≤ FEW elements, which are reordered. */
-static int64_t kth_of_few(int64_t *x, uint32_t n, uint32_t k)
+typedef struct range {
+    int64_t low, high;           /* inclusive */
+} range;
+
+/* Where the k-th greatest of n > FEW elements probably lies: between the neighbours of its like among FEW samples, or open
+ * where there is no neighbour. single: one element instead. */
+static range choose_range(const int64_t *x, uint32_t n, uint32_t k, int single)
 {
-    for (uint32_t i = 1; i < n; i++) {
-        const int64_t moving = x[i];
-        uint32_t j = i;
-        for (; j > 0 && x[j - 1] < moving; j--)
-            x[j] = x[j - 1];
-        x[j] = moving;
+    int64_t sample[FEW];
+    for (uint32_t i = 0; i < FEW; i++)
+        sample[i] = x[i * n / FEW];
+    const uint32_t standing = 1 + (k - 1) * FEW / n;
+    if (single) {
+        const int64_t middle = kernels_kth_of_few(sample, standing);
+        return (range){ middle, middle };
     }
-    return x[k - 1];
+    return (range){ standing < FEW ? kernels_kth_of_few(sample, standing + 1) : KERNELS_NONE,
+                    standing > 1 ? kernels_kth_of_few(sample, standing - 1) : INT64_MAX };
 }
 
-/* The k-th greatest of the packed keys, 1 ≤ k ≤ n; uses them up. Each round drops at least the pivot, and reads one of three
- * buffers while it writes the two others. */
+/* The k-th greatest of the packed keys, 1 ≤ k ≤ n; uses them up. Each round keeps what lies in a range that holds it; if a
+ * round dropped nothing, the next one takes a single element, which it either returns or drops. */
 static int64_t kth_greatest(keys *s, uint32_t k)
 {
-    int64_t spare[2][ROOM];
-    int64_t *from = s->packed, *greater = spare[0], *less = spare[1];
-    uint32_t n = s->n;
+    int64_t spare[ROOM];
+    int64_t *from = s->packed, *to = spare;
+    uint32_t n = s->n, in = 0, above = 0;
     while (n > FEW) {
-        const int64_t pivot = middle_of(from[0], from[n / 2], from[n - 1]);
-        uint32_t above, below;
-        kernels_partition(from, n, pivot, greater, &above, less, &below);
-        if (k > above && k <= n - below)
-            return pivot;
-        int64_t *next = k <= above ? greater : less;
-        k -= k <= above ? 0 : n - below;
-        n = next == greater ? above : below;
-        if (next == greater)
-            greater = from;
-        else
-            less = from;
-        from = next;
+        range r = choose_range(from, n, k, in == n);
+        in = kernels_between(from, n, r.low, r.high, to, &above);
+        if (k <= above) {
+            r = (range){ r.high + 1, INT64_MAX };
+            in = kernels_between(from, n, r.low, r.high, to, &above);
+        } else if (k > above + in) {
+            r = (range){ KERNELS_NONE, r.low - 1 };
+            in = kernels_between(from, n, r.low, r.high, to, &above);
+        }
+        if (r.low == r.high)
+            return r.low;
+        int64_t *swap = from;
+        from = to;
+        to = swap;
+        k -= above;
+        const uint32_t before = n;
+        n = in;
+        in = in == before ? n : 0;
     }
-    return kth_of_few(from, n, k);
+    for (uint32_t i = n; i < FEW; i++)
+        from[i] = KERNELS_NONE;
+    return kernels_kth_of_few(from, k);
 }
 
 /* Of the keys, *sure gets those that are certainly among the best `slots`, *tied a group of equal ones (empty if there is

@@ -112,24 +112,36 @@ static inline uint32_t kernels_map_keys(const uint64_t *key, const uint64_t *set
     return n;
 }
 
-static inline void kernels_partition(const int64_t *from, uint32_t n, int64_t pivot, int64_t *greater, uint32_t *n_greater,
-                                     int64_t *less, uint32_t *n_less)
+static inline uint32_t kernels_between(const int64_t *from, uint32_t n, int64_t low, int64_t high, int64_t *to,
+                                       uint32_t *above)
 {
-    const __m256i p = _mm256_set1_epi64x(pivot);
-    uint32_t g = 0, l = 0, i = 0;
-    for (; i + 4 <= n; i += 4) {
+    const __m256i least = _mm256_set1_epi64x(low), most = _mm256_set1_epi64x(high);
+    uint32_t in = 0, over = 0;
+    for (uint32_t i = 0; i < n; i += 4) {
+        const uint32_t valid = n - i >= 4 ? 15 : (1u << (n - i)) - 1;
         const __m256i x = _mm256_loadu_si256((const __m256i *)(const void *)(from + i));
-        g += kernels_pack(greater + g, x, kernels_lanes(_mm256_cmpgt_epi64(x, p)));
-        l += kernels_pack(less + l, x, kernels_lanes(_mm256_cmpgt_epi64(p, x)));
+        const uint32_t higher = kernels_lanes(_mm256_cmpgt_epi64(x, most)) & valid;
+        const uint32_t lower = kernels_lanes(_mm256_cmpgt_epi64(least, x));
+        over += (uint32_t)__builtin_popcount(higher);
+        in += kernels_pack(to + in, x, valid & ~(higher | lower));
     }
-    for (; i < n; i++) {
-        greater[g] = from[i];
-        g += from[i] > pivot;
-        less[l] = from[i];
-        l += from[i] < pivot;
+    *above = over;
+    return in;
+}
+
+static inline int64_t kernels_kth_of_few(const int64_t *x, uint32_t k)
+{
+    const __m256i low = _mm256_loadu_si256((const __m256i *)(const void *)x);
+    const __m256i high = _mm256_loadu_si256((const __m256i *)(const void *)(x + 4));
+    int64_t least = INT64_MAX;
+    for (uint32_t i = 0; i < 8; i++) {
+        const __m256i one = _mm256_set1_epi64x(x[i]);
+        const uint32_t above = kernels_lanes(_mm256_cmpgt_epi64(low, one)) |
+                               kernels_lanes(_mm256_cmpgt_epi64(high, one)) << 4;
+        const int64_t candidate = (uint32_t)__builtin_popcount(above) < k ? x[i] : INT64_MAX;
+        least = candidate < least ? candidate : least;
     }
-    *n_greater = g;
-    *n_less = l;
+    return least;
 }
 
 static inline void kernels_mark_above(const int64_t *dense, uint32_t words, int64_t bound, uint64_t *out)

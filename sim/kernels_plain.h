@@ -67,20 +67,33 @@ static inline uint32_t kernels_map_keys(const uint64_t *key, const uint64_t *set
     return n;
 }
 
-/* Elements greater and less than the pivot, in order; both outputs have room for n + 4. */
-static inline void kernels_partition(const int64_t *from, uint32_t n, int64_t pivot, int64_t *greater, uint32_t *n_greater,
-                                     int64_t *less, uint32_t *n_less)
+/* Writes the elements within [low, high] in order and returns how many; *above counts those over high. `to` has room for
+ * n + 4. */
+static inline uint32_t kernels_between(const int64_t *from, uint32_t n, int64_t low, int64_t high, int64_t *to,
+                                       uint32_t *above)
 {
-    uint32_t g = 0, l = 0;
+    uint32_t in = 0, over = 0;
     for (uint32_t i = 0; i < n; i++) {
         const int64_t x = from[i];
-        greater[g] = x;
-        g += x > pivot;
-        less[l] = x;
-        l += x < pivot;
+        to[in] = x;
+        in += (uint32_t)(x >= low) & (uint32_t)(x <= high);
+        over += x > high;
     }
-    *n_greater = g;
-    *n_less = l;
+    *above = over;
+    return in;
+}
+
+/* The k-th greatest (k from 1) of eight elements: the least of those that fewer than k exceed. */
+static inline int64_t kernels_kth_of_few(const int64_t *x, uint32_t k)
+{
+    int64_t least = INT64_MAX;
+    for (uint32_t i = 0; i < 8; i++) {
+        uint32_t above = 0;
+        for (uint32_t j = 0; j < 8; j++)
+            above += x[j] > x[i];
+        least = above < k && x[i] < least ? x[i] : least;
+    }
+    return least;
 }
 
 static inline void kernels_mark_above(const int64_t *dense, uint32_t words, int64_t bound, uint64_t *out)
