@@ -71,9 +71,12 @@ static json_t *trace_object(const moesim_report *r)
 static json_t *config_object(const moesim_report *r)
 {
     const moesim_run_options *c = r->options;
-    json_t *o = json_object();
+    json_t *o = json_object(), *cache = json_array();
+    for (size_t i = 0; i < r->cache.n; i++)
+        json_array_append_new(cache, whole(r->cache.amount[i]));
     json_object_set_new(o, "scope", json_string(c->scope == MOESIM_SCOPE_GLOBAL ? "global" : "layer"));
     json_object_set_new(o, "order", json_string(c->order == MOESIM_FLATTENED ? "flattened" : "atomic"));
+    json_object_set_new(o, "cache", cache);
     json_object_set_new(o, "requests", pair_of(whole(r->request_begin), whole(r->request_end)));
     json_object_set_new(o, "warmup", whole(c->warmup));
     json_object_set_new(o, "batch", whole(c->batch));

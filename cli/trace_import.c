@@ -36,7 +36,7 @@ const moesim_usage moesim_usage_trace_import = {
     .synopsis = "--from route-trace IN OUT [options]",
     .summary = "Turns a recording of another program into a trace. Each turn becomes a request, its prefill one pass, every "
                "decode step a pass of one token. Every line is checked; a damaged file is refused with the line's number.",
-    .examples = "  moesim trace import --from route-trace qwen.route.csv qwen.h5 --model Qwen3-30B-A3B\n",
+    .examples = "  moesim trace import --from route-trace q.route.csv q.h5 --model Qwen3-30B-A3B\n",
     .args = args,
     .min_positional = 2,
     .max_positional = 2,

@@ -11,7 +11,6 @@
 
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_rng.h>
-#include <gsl/gsl_sort.h>
 #include <gsl/gsl_statistics_double.h>
 
 #include "base/arena.h"
@@ -134,13 +133,21 @@ static double plain_ratio(const double *num, const double *den, size_t n)
     return b != 0 ? a / b : NAN;
 }
 
+/* What gsl_stats_quantile_from_sorted_data gives, without sorting: only two order statistics are needed. */
+static double quantile(double *value, size_t n, double share)
+{
+    const double at = (double)(n - 1) * share;
+    const size_t below = (size_t)at;
+    const double fraction = at - (double)below;
+    const double low = gsl_stats_select(value, 1, n, below);
+    return below + 1 == n ? low : (1 - fraction) * low + fraction * gsl_stats_select(value, 1, n, below + 1);
+}
+
 static moesim_interval percentiles(double *value, size_t n)
 {
     if (n == 0)
         return (moesim_interval){ NAN, NAN };
-    gsl_sort(value, 1, n);
-    return (moesim_interval){ gsl_stats_quantile_from_sorted_data(value, 1, n, 0.025),
-                              gsl_stats_quantile_from_sorted_data(value, 1, n, 0.975) };
+    return (moesim_interval){ quantile(value, n, 0.025), quantile(value, n, 0.975) };
 }
 
 /* The interval of ratio a, or of a − b where num_b is given. */

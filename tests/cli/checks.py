@@ -241,21 +241,46 @@ class Files(unittest.TestCase):
         self.assertEqual((done.stdout, done.stderr), ("policy\n", ""))
 
 
-class Surv(unittest.TestCase):
-    def test_other_models_are_warned_of(self):
-        folder = os.environ.get("MOESIM_KNOWN_ANSWERS")
-        captures = sorted(pathlib.Path(folder, "route-trace").glob("*.route.csv")) if folder else []
-        if not captures:
-            self.skipTest("MOESIM_KNOWN_ANSWERS names no folder with captures of another model")
-        with tempfile.TemporaryDirectory() as work:
-            trace = os.path.join(work, "t.h5")
-            done = moesim("trace", "import", "--from", "route-trace", str(captures[0]), trace)
+# Published captures, and the budget in MiB at which each was recorded.
+CAPTURES = {"qwen": 4000, "gemma": 4000, "gptoss": 3000}
+ROUTINGS = 83586
+
+
+class Captures(unittest.TestCase):
+    """What needs a trace of another model: MOESIM_KNOWN_ANSWERS names the folder."""
+
+    def setUp(self):
+        folder = pathlib.Path(os.environ.get("MOESIM_KNOWN_ANSWERS", "/nonexistent"), "route-trace")
+        if not folder.is_dir():
+            self.skipTest("MOESIM_KNOWN_ANSWERS names no folder with captures")
+        self.work = tempfile.TemporaryDirectory()
+        self.addCleanup(self.work.cleanup)
+        self.trace = {}
+        for name in CAPTURES:
+            self.trace[name] = os.path.join(self.work.name, f"{name}.h5")
+            done = moesim("trace", "import", "--from", "route-trace", str(folder / f"{name}.route.csv"), self.trace[name])
             self.assertEqual(done.returncode, 0, done.stderr)
-            done = moesim("run", trace, "--policy", "surv", "--cache", "8")
-            self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertIn("warning: surv's table was calibrated on example/blockdiff-moe-20x256k8; this trace is of ",
-                          done.stderr)
-            self.assertNotIn("warning", moesim("run", trace, "--policy", "lru", "--cache", "8").stderr)
+
+    def test_observed_residency(self):
+        checked = 0
+        for name, budget in CAPTURES.items():
+            words = ["run", self.trace[name], "--policy", "lru", "--scope", "global", "--check-observed"]
+            done = moesim(*words, "--cache", f"{budget}MiB", "--format", "json")
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            observed = json.loads(done.stdout)["results"][0]["observed"]
+            self.assertEqual(observed["wrong"], 0)
+            checked += observed["checked"]
+            wrong = moesim(*words, "--cache", f"{budget // 2}MiB")
+            self.assertEqual(wrong.returncode, 1)
+            self.assertRegex(wrong.stderr, "/observed/residency differs from lru in [0-9]+ of [0-9]+ places, first at row ")
+        print(f"observed residencies checked: {checked}")
+        self.assertEqual(checked, ROUTINGS)
+
+    def test_surv_warns_of_other_models(self):
+        done = moesim("run", self.trace["qwen"], "--policy", "surv", "--cache", "8")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("warning: surv's table was calibrated on example/blockdiff-moe-20x256k8; this trace is of ", done.stderr)
+        self.assertNotIn("warning", moesim("run", self.trace["qwen"], "--policy", "lru", "--cache", "8").stderr)
 
 
 result = unittest.main(argv=sys.argv[:1], exit=False, verbosity=1).result

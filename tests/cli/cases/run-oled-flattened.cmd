@@ -1,0 +1,1 @@
+moesim run sample.h5 --policy oled --cache 40 --order flattened

@@ -1,0 +1,1 @@
+moesim run sample.h5 --policy ./nope.so --cache 40
