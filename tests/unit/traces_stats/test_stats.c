@@ -230,6 +230,30 @@ START_TEST(lags_end_at_ten)
 }
 END_TEST
 
+/* Requests that are all open at once share one budget: 128 MiB, where one request of this shape takes 1.4 MiB. */
+START_TEST(open_requests_are_bounded)
+{
+    struct test_trace t;
+    moesim_trace *trace = NULL;
+    moesim_trace_stats s;
+    moesim_error err = MOESIM_ERROR_INIT;
+    const char *path = test_path("open.h5");
+    test_trace_init(&t, 1024, 1024, 1, 1);
+    for (uint32_t q = 0; q < 100; q++)
+        test_trace_add_request(&t, "open", 0, -1);
+    for (int32_t step = 0; step < 2; step++)
+        for (uint32_t q = 0; q < 100; q++)
+            test_trace_add_pass(&t, q, MOESIM_PASS_DENOISE, 0, step, 1, 0);
+    test_trace_write(&t, path);
+    test_trace_fini(&t);
+    ck_assert_msg(moesim_trace_open(path, NULL, &trace, &err) == MOESIM_OK, "%s", err.text);
+    ck_assert_int_eq(moesim_trace_stats_compute(trace, &s, &err), MOESIM_E_LIMIT);
+    ck_assert_ptr_nonnull(strstr(err.text, "moesim trace select"));
+    moesim_trace_stats_fini(&s);
+    moesim_trace_close(&trace);
+}
+END_TEST
+
 /* Numbers of a separate computation with NumPy, written from the definitions alone: sets and dictionaries of Python over
  * h5py arrays; passes of kind 1 and 2 grouped by (request, block), rows matched by position, stability bins floor(10·c). */
 static void check_sample(const moesim_trace_stats *s)
@@ -331,4 +355,4 @@ START_TEST(sample)
 END_TEST
 
 RUN_TESTS("stats", worked_by_hand, dummy_passes_do_not_count, order_of_rows_does_not_matter, requests_may_interleave,
-          nothing_to_compare, lags_end_at_ten, sample)
+          nothing_to_compare, lags_end_at_ten, open_requests_are_bounded, sample)
