@@ -121,7 +121,7 @@ static moesim_code compare(moesim_report *r, moesim_bootstrap *b, moesim_pair *p
     const size_t n = a->num_requests;
     if (!isfinite(moesim_report_value(r, pair->cell, pair->metric)) ||
         !isfinite(moesim_report_value(r, pair->baseline, pair->metric))) {
-        pair->result = (moesim_paired){ NAN, { NAN, NAN }, NAN, false, 0 };
+        pair->result = (moesim_paired){ NAN, { NAN, NAN }, NAN, true, 0 };
         return MOESIM_OK;
     }
     terms(m, a, scratch, scratch + n);

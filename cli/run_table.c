@@ -55,7 +55,7 @@ static void capacity(const moesim_report *r, size_t first, FILE *out)
             moesim_cache_text(moesim_report_cache(r, first), global, amount, sizeof amount),
             global ? "over all layers" : "experts per layer", least < most ? moesim_text_real((double)least / 0x1p20, low) : "",
             least < most ? " to " : "", moesim_text_real((double)most / 0x1p20, high));
-    if (global || moesim_report_cache(r, first) == 0)
+    if (global || moesim_report_cache(r, first) == 0 || s->events <= 0)
         return;
     fprintf(out, "miss floor %s %%, r = |A|/C: mean %.2f, p95 %.2f, above 1 in %s %% of events\n",
             moesim_text_percent(figure(r, first, "miss_floor"), floor), s->ratio_sum / s->events,

@@ -140,6 +140,11 @@ class Json(unittest.TestCase):
                 self.assertAlmostEqual(row["admission_share"] + row["victim_share"], 1, places=12)
             else:
                 self.assertIsNone(row["admission_share"])
+        bounds = {r["policy"]: r["misses"] for r in run_json("--policy", "belady,belady-forced", "--cache", "100")["results"]}
+        above = value["lru", 100]["misses"] - bounds["belady"]
+        lru = got["gap"][2]
+        self.assertAlmostEqual(lru["misses_per_pass_above_belady"], above / value["lru", 100]["passes"], places=9)
+        self.assertAlmostEqual(lru["admission_share"], (bounds["belady-forced"] - bounds["belady"]) / above, places=12)
         self.assertIsNone(got["gap"][2]["not_applicable"])
         self.assertIsNotNone(got["gap"][0]["not_applicable"])
 
