@@ -23,7 +23,7 @@ awk -v max_file=$max_file -v max_line=$max_line '
     /\342\200[\213-\217\252-\256]|\357\273\277/ { print FILENAME ":" FNR ": invisible character" }
     columns($0) > max_line { print FILENAME ":" FNR ": longer than " max_line " columns" }
     FNR == max_file + 1 { print FILENAME ": longer than " max_file " lines" }
-    /(TODO|FIXME|XXX)/ && FILENAME !~ /style.sh$/ { print FILENAME ":" FNR ": unfinished business" }
+    /(TODO|FIXME|(^|[^X])XXX([^X]|$))/ && FILENAME !~ /style.sh$/ { print FILENAME ":" FNR ": unfinished business" }
 ' $sources >>"$offences"
 
 for file in $sources; do

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "runner.h"
+#include "tests/unit/base/runner.h"
 
 /* How many of the bytes differ from `value` (an assertion a byte would be slow). */
 static size_t others(const unsigned char *p, size_t bytes, unsigned char value)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/args.h"
-#include "runner.h"
+#include "tests/unit/base/runner.h"
 
 typedef struct store {
     bool flag;

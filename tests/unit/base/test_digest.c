@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/digest.h"
-#include "runner.h"
+#include "tests/unit/base/runner.h"
 
 static const char empty[] = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 static const char abc[] = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "runner.h"
+#include "tests/unit/base/runner.h"
 
 START_TEST(fail_fills_code_and_text)
 {

@@ -7,7 +7,7 @@
 
 #include "base/options.h"
 #include "base/rng.h"
-#include "runner.h"
+#include "tests/unit/base/runner.h"
 
 typedef struct store {
     int64_t n;

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/output.h"
-#include "runner.h"
+#include "tests/unit/base/runner.h"
 
 static char folder[64];
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/options.h"
-#include "runner.h"
+#include "tests/unit/base/runner.h"
 
 START_TEST(integers)
 {

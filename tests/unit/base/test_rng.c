@@ -3,7 +3,7 @@
  * The generator against numbers of the reference code, and the ranges of its draws.
  */
 #include "base/rng.h"
-#include "runner.h"
+#include "tests/unit/base/runner.h"
 
 /* State {1, 2, 3, 4}: the first outputs of the authors' xoshiro256starstar.c, worked by hand for the first two:
  * rotl(2·5, 7)·9 = 1280·9 = 11520; then s[1] = 2^3^1 = 0, so 0. */
