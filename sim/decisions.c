@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * One event's line in the decision log. `evicted` holds what left the layer since its previous event: in this event, and
- * before it for the sake of a prefetch, a smaller capacity, or (scope global) another layer.
+ * before it for the sake of a prefetch, a smaller capacity, or (scope global) another layer; and what this event moved without
+ * keeping it, so that the log alone tells who is resident.
  */
 #include <string.h>
 
@@ -24,7 +25,7 @@ moesim_code moesim_log_event(moesim_instance *in, const moesim_step *step, const
         list[i] = in->logged + i * experts;
     for (uint32_t i = 0; i < words; i++) {
         hits[i] = turn->active[i] & ~turn->misses[i];
-        evicted[i] = ((turn->before[i] & ~turn->keep[i]) | dropped[i]) & ~turn->keep[i];
+        evicted[i] = (turn->before[i] | turn->moved[i] | dropped[i]) & ~turn->keep[i];
         dropped[i] = 0;
     }
     uint32_t moved = 0;

@@ -12,7 +12,7 @@
 #include "tests/property/witness.h"
 
 static const char *const policies[] = {"naive", "lru", "lfu", "lfru", "oled", "oled:confidence=none",
-                                       "oled:confidence=hindsight", "surv", "belady", "belady-forced"};
+                                       "oled:confidence=hindsight", "surv:boundary=commit", "belady", "belady-forced"};
 #define POLICIES (sizeof policies / sizeof policies[0])
 #define CACHES 4u
 

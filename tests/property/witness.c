@@ -11,7 +11,7 @@
 #define NEVER 1e18
 
 static const char *const names[RULES] = {"naive", "lru", "lfu", "lfru", "oled", "oled:confidence=none",
-                                         "oled:confidence=hindsight", "surv", "belady", "belady-forced"};
+                                         "oled:confidence=hindsight", "surv:boundary=commit", "belady", "belady-forced"};
 
 static const double survival[3][8] = {{2.2, 1.9, 1.7, 1.5, 1.3, 1.1, .9, .65},
                                       {4.4, 3.6, 3.0, 2.55, 2.15, 1.75, 1.4, .95},
@@ -54,7 +54,7 @@ static double confidence(const struct witness_run *r, size_t p, size_t row)
     if (r->rule == OLED_NONE || pass_of(r, p)->kind != MOESIM_PASS_DENOISE)
         return 1;
     if (r->rule == OLED_HINDSIGHT)
-        return isnan(r->t->confidence[row]) ? 1 : (double)r->t->confidence[row];
+        return r->t->state[row] != MOESIM_STATE_MASKED || isnan(r->t->confidence[row]) ? 1 : (double)r->t->confidence[row];
     if (before == SIZE_MAX || r->t->state[before] != MOESIM_STATE_MASKED || isnan(r->t->confidence[before]))
         return 1;
     return (double)r->t->confidence[before];
@@ -128,9 +128,10 @@ static double next_use(const struct witness_run *r, size_t now, uint32_t l, uint
 
 static void learn(const struct witness_run *r, size_t now, const struct seen *s, struct layer *at)
 {
-    double keep = s->kind == MOESIM_PASS_PREFILL ? pow(.95, 8) : .95;
+    bool prefill = s->kind == MOESIM_PASS_PREFILL;
+    double keep = prefill ? pow(.95, 8) : .95, add = prefill ? 1 - keep : .05;
     for (uint32_t e = 0; e < r->e; e++) {
-        at->f[e] = keep * at->f[e] + (s->active[e] ? 1 - keep : 0);
+        at->f[e] = keep * at->f[e] + (s->active[e] ? add : 0);
         if (s->kind == MOESIM_PASS_DENOISE) {
             at->k[e] = .9 * at->k[e] + .1 * fmin(s->masked[e], 4) / 4;
             if (s->first)
@@ -157,7 +158,7 @@ static double value_of(const struct witness_run *r, size_t now, uint32_t l, uint
         return s->kind == MOESIM_PASS_DENOISE ? s->survive[e] + .05 * (at->h[e] + at->k[e]) + .3 * at->f[e]
                                               : 10 * (at->h[e] + at->k[e]) + .3 * at->f[e];
     case BELADY: return -next_use(r, now, l, e);
-    case FORCED: return (s->active[e] ? 4 * NEVER : 0) - next_use(r, now, l, e);
+    case FORCED: *tie = -next_use(r, now, l, e); return s->active[e];
     default: *tie += at->q[e] / 2; return mass > 0 ? s->mass[e] / mass : 0;
     }
 }

@@ -15,8 +15,8 @@ struct witness {
     uint64_t insertions, evictions, accesses, all_hits, read_bytes;
 };
 
-/* naive lru lfu lfru oled oled:confidence=none oled:confidence=hindsight surv belady belady-forced; every miss is moved. Uses the
- * request range, warmup and batch of params. */
+/* naive lru lfu lfru oled oled:confidence=none oled:confidence=hindsight surv:boundary=commit belady belady-forced; every miss
+ * is moved. Uses the request range, warmup and batch of params. */
 void witness_run(const struct test_trace *t, const char *policy, uint32_t slots, const moesim_run_params *params,
                  struct witness *out);
 

@@ -45,9 +45,15 @@ const char *test_folder(void)
 
 const char *test_path(const char *name)
 {
-    static char ring[8][1024];
-    static unsigned next;
-    char *path = ring[next++ % 8];
-    snprintf(path, sizeof ring[0], "%s/%s", test_folder(), name);
-    return path;
+    static struct { char text[1024]; } known[256];
+    static size_t n;
+    char text[sizeof known[0].text];
+    snprintf(text, sizeof text, "%s/%s", test_folder(), name);
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(known[i].text, text) == 0)
+            return known[i].text;
+    if (n == sizeof known / sizeof known[0])
+        test_die("too many different names of temporary files");
+    memcpy(known[n].text, text, sizeof text);
+    return known[n++].text;
 }

@@ -98,7 +98,7 @@ void test_trace_random(struct test_trace *t, const struct test_shape *shape, uin
 /* A fresh folder, removed with what lies in it when the process exits. */
 const char *test_folder(void);
 
-/* folder/name in a static ring of buffers. */
+/* folder/name; the same pointer for the same name, valid until the process exits. At most 256 names. */
 const char *test_path(const char *name);
 
 /* ---- runs ------------------------------------------------------------------------------------------------------ */
