@@ -7,9 +7,10 @@ cc=$2
 cxx=$3
 bad=0
 seen=0
+flags="-D_GNU_SOURCE -Wall -Wextra -Werror -I. -Iinclude $(pkg-config --cflags hdf5)"
 compile() {
     # shellcheck disable=SC2086
-    printf '#include "%s"\n' "$header" | $1 -D_GNU_SOURCE -Wall -Wextra -Werror -I. -Iinclude -fsyntax-only - || {
+    printf '#include "%s"\n' "$header" | $1 $flags -fsyntax-only - || {
         echo "$header: does not compile alone ($1)"
         bad=$((bad + 1))
     }
