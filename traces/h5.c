@@ -3,6 +3,7 @@
  * Guarded access to HDF5: preparation of the library, the look at a file's first bytes, opening and closing.
  */
 #include "traces/h5.h"
+#include "traces/h5text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -48,6 +49,10 @@ static void prepare(void)
     /* An unknown filter number in a file must never make HDF5 load a shared object. */
     if (H5PLset_loading_state(0) < 0 || H5Zregister(moesim_filter_zstd_class()) < 0) {
         prepare_failure = "plug-ins cannot be switched off or the zstd filter cannot be registered";
+        return;
+    }
+    if (!moesim_h5_heap_prepare()) {
+        prepare_failure = "the type for references to text cannot be registered";
         return;
     }
     type_ids[MOESIM_H5_U8] = H5T_STD_U8LE;

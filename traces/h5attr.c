@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attributes of the root group: text (variable-length or fixed), integers of any width, reals. Integers are decoded here from
+ * Attributes of the root group: text (variable-length or fixed), integers of any width, reals. All are decoded here from
  * the file's own bytes, so HDF5 converts nothing.
  */
 #include "traces/h5.h"
+#include "traces/h5text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -30,54 +31,6 @@ void moesim_h5_describe(hid_t type, char *out, size_t bytes)
         (void)snprintf(out, bytes, "%s of %zu bytes", names[class], size);
     else
         (void)snprintf(out, bytes, "unknown type");
-}
-
-/* Bytes that a UTF-8 sequence with this first byte has; 0: none begins so. */
-static size_t utf8_announced(unsigned char first)
-{
-    static const struct {
-        unsigned char mask, bits;
-    } form[4] = {{0x80, 0x00}, {0xe0, 0xc0}, {0xf0, 0xe0}, {0xf8, 0xf0}};
-    for (size_t i = 0; i < 4; i++)
-        if ((first & form[i].mask) == form[i].bits)
-            return i + 1;
-    return 0;
-}
-
-/* Length of the UTF-8 sequence at p (at most `left` bytes), 0 if it is none: no overlong forms, no surrogates. */
-static size_t utf8_length(const unsigned char *p, size_t left)
-{
-    static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
-    const size_t n = utf8_announced(p[0]);
-    if (n < 2 || n > left)
-        return n == 1 ? 1 : 0;
-    uint32_t code = p[0] & (0x7fu >> n);
-    for (size_t i = 1; i < n; i++) {
-        if ((p[i] & 0xc0u) != 0x80u)
-            return 0;
-        code = code << 6 | (p[i] & 0x3fu);
-    }
-    return code < least[n] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? 0 : n;
-}
-
-void moesim_h5_clean(const char *text, size_t length, char *out, size_t room)
-{
-    const unsigned char *p = (const unsigned char *)text;
-    size_t used = 0;
-    for (size_t i = 0; i < length && p[i] != 0;) {
-        const size_t n = utf8_length(p + i, length - i);
-        const bool plain = n > 1 || (n == 1 && p[i] >= 0x20 && p[i] != 0x7f);
-        const size_t take = n > 0 ? n : 1;
-        if (used + take + 1 > room)
-            break;
-        if (plain)
-            memcpy(out + used, p + i, take);
-        else
-            memset(out + used, '?', 1);
-        used += take;
-        i += take;
-    }
-    out[used] = '\0';
 }
 
 /* An open attribute with its type. */
@@ -130,12 +83,9 @@ static moesim_code read_text(const moesim_h5_file *file, const char *name, const
 {
     const size_t size = H5Tget_size(a->type);
     if (H5Tis_variable_str(a->type) > 0) {
-        char *text = NULL;
-        if (H5Aread(a->id, a->type, &text) < 0)
-            return unreadable(file, name, err);
-        moesim_h5_clean(text != NULL ? text : "", text != NULL ? strlen(text) : 0, out, 256);
-        (void)H5free_memory(text);
-        return MOESIM_OK;
+        unsigned char raw[MOESIM_H5_HEAP_ID_BYTES];
+        return H5Aread(a->id, moesim_h5_heap_id_type(), raw) < 0 ? unreadable(file, name, err)
+                                                                 : moesim_h5_heap_text(file, name, raw, out, err);
     }
     if (size == 0 || size > MAX_FIXED_TEXT)
         return moesim_fail(err, MOESIM_E_FORMAT, "%s: attribute %s is a string of %zu bytes, at most %d are allowed",
