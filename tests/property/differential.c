@@ -20,8 +20,8 @@ static const char *where;
 
 static void same(const char *policy, uint32_t cache, const char *what, double engine, double witness)
 {
-    ck_assert_msg(fabs(engine - witness) <= 1e-9 * fmax(1, fabs(witness)), "%s, %s at C = %u: %s is %.17g, the witness has %.17g",
-                  where, policy, cache, what, engine, witness);
+    ck_assert_msg(fabs(engine - witness) <= 1e-9 * fmax(1, fabs(witness)),
+                  "%s, %s at C = %u: %s is %.17g, the witness has %.17g", where, policy, cache, what, engine, witness);
 }
 
 static void compare(const char *policy, uint32_t cache, const moesim_outcome *out, const struct witness *w)

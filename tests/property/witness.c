@@ -177,7 +177,8 @@ static int better(const void *x, const void *y)
     return a->id < b->id ? -1 : 1;
 }
 
-static void retain(const struct witness_run *r, size_t now, uint32_t l, const struct seen *s, struct layer *at, struct witness *w)
+static void retain(const struct witness_run *r, size_t now, uint32_t l, const struct seen *s, struct layer *at,
+                   struct witness *w)
 {
     struct candidate c[1024];
     size_t n = 0;
