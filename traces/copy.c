@@ -149,7 +149,7 @@ static moesim_code copy_pass(copy *c, const moesim_pass *pass, moesim_error *err
 
 static moesim_code copy_passes(copy *c, moesim_error *err)
 {
-    moesim_progress progress;
+    moesim_progress progress = {0};
     moesim_progress_begin(&progress, "copying", c->from->num_passes, 1, "passes");
     moesim_code code = MOESIM_OK;
     for (uint64_t p = 0; p < c->from->num_passes && code == MOESIM_OK; p++) {

@@ -219,7 +219,7 @@ static moesim_code take_line(import *im, const moesim_route_line *line, moesim_e
 
 static moesim_code read_lines(import *im, moesim_error *err)
 {
-    moesim_progress progress;
+    moesim_progress progress = {0};
     moesim_progress_begin(&progress, "importing", 0, 1, "lines");
     bool end = false;
     moesim_code code = MOESIM_OK;

@@ -26,7 +26,6 @@ static moesim_code open_all(moesim_trace *t, const moesim_trace_options *options
     if (code == MOESIM_OK) {
         t->info.file_bytes = t->file.bytes;
         t->info.superblock_old = t->file.old;
-        show_as(t, options);
         code = moesim_reader_header(t, options != NULL && options->salvage, err);
     }
     if (code == MOESIM_OK)
@@ -35,6 +34,8 @@ static moesim_code open_all(moesim_trace *t, const moesim_trace_options *options
         code = moesim_reader_requests(t, err);
     if (code == MOESIM_OK)
         code = moesim_reader_passes(t, err);
+    if (code == MOESIM_OK)
+        show_as(t, options);   /* last: attributes are read from the file by its name */
     return code;
 }
 

@@ -3,7 +3,6 @@
  * Copies and selections of traces: content and attributes stay, a failure leaves nothing.
  */
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/unit/traces_write/common.h"
@@ -177,26 +176,6 @@ START_TEST(damaged_input)
 }
 END_TEST
 
-START_TEST(full_disk)
-{
-    struct test_trace t;
-    moesim_error err = MOESIM_ERROR_INIT;
-    struct stat st;
-    rich_trace(&t, 6);
-    test_trace_write(&t, test_path("a.h5"));
-    ck_assert_int_eq(stat(test_path("a.h5"), &st), 0);
-    for (uint64_t limit = 0; limit < (uint64_t)st.st_size - 200; limit += (uint64_t)st.st_size / 8) {
-        limit_file_size(limit);
-        const moesim_code code = copy(test_path("a.h5"), test_path("b.h5"), NULL, MOESIM_ZSTD, NULL, &err);
-        unlimit_file_size();
-        ck_assert_int_ne(code, MOESIM_OK);
-        check_error(&err, MOESIM_E_IO, "File too large");
-        ck_assert_uint_eq(count_entries(), 1);
-    }
-    test_trace_fini(&t);
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("copies of traces");
@@ -208,7 +187,6 @@ int main(void)
     tcase_add_test(cases, large_pass);
     tcase_add_test(cases, refusals);
     tcase_add_test(cases, damaged_input);
-    tcase_add_test(cases, full_disk);
     suite_add_tcase(suite, cases);
     return run_suite(suite);
 }

@@ -238,33 +238,6 @@ START_TEST(refusals)
 }
 END_TEST
 
-START_TEST(full_disk)
-{
-    moesim_error err = MOESIM_ERROR_INIT;
-    static struct lists l;
-    size_t bytes;
-    write_log(test_path("d.h5"), EVENTS, false, NULL);
-    free(slurp(test_path("d.h5"), &bytes));
-    ck_assert_int_eq(remove(test_path("d.h5")), 0);
-    for (uint64_t limit = 0; limit < bytes; limit += bytes / 6) {
-        moesim_declog *log = NULL;
-        limit_file_size(limit);
-        moesim_code code = moesim_declog_create(test_path("d.h5"), &header, &log, &err);
-        for (uint64_t n = 0; n < EVENTS && code == MOESIM_OK; n++) {
-            make(&l, n, false);
-            code = moesim_declog_append(log, &l.decision, &err);
-        }
-        if (code == MOESIM_OK)
-            code = moesim_declog_finish(&log, NULL, &err);
-        moesim_declog_discard(&log);
-        unlimit_file_size();
-        ck_assert_int_ne(code, MOESIM_OK);
-        check_error(&err, MOESIM_E_IO, "File too large");
-        ck_assert_uint_eq(count_entries(), 0);
-    }
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("decision log");
@@ -273,7 +246,6 @@ int main(void)
     tcase_add_loop_test(cases, round_trip, 0, 2);
     tcase_add_test(cases, same_bytes_and_digests);
     tcase_add_test(cases, refusals);
-    tcase_add_test(cases, full_disk);
     suite_add_tcase(suite, cases);
     return run_suite(suite);
 }

@@ -239,9 +239,6 @@ START_TEST(bad_files)
     ck_assert_uint_eq(count_entries(), 1);
     write_good("in.csv");
     refuse(in, test_path("absent/t.h5"), MOESIM_E_IO, "absent");
-    limit_file_size(2000);
-    refuse(in, out, MOESIM_E_IO, "File too large");
-    unlimit_file_size();
     ck_assert_uint_eq(count_entries(), 1);
 }
 END_TEST

@@ -25,6 +25,7 @@ static void copy_attributes(hid_t from, hid_t to)
         ck_assert_int_ge(H5Aread(a, type, value), 0);
         const hid_t b = H5Acreate2(to, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
         ck_assert_int_ge(H5Awrite(b, type, value), 0);
+        ck_assert_int_ge(H5Dvlen_reclaim(type, space, H5P_DEFAULT, value), 0);
         H5Aclose(b);
         H5Sclose(space);
         H5Tclose(type);

@@ -139,34 +139,6 @@ START_TEST(values_beyond_half)
 }
 END_TEST
 
-/* Wherever the disk fills up: one error, the older file untouched, nothing beside it, and the next write works. */
-START_TEST(full_disk)
-{
-    struct test_trace t;
-    moesim_error err = MOESIM_ERROR_INIT;
-    rich_trace(&t, 3);
-    test_trace_write(&t, test_path("whole.h5"));
-    struct stat st;
-    ck_assert_int_eq(stat(test_path("whole.h5"), &st), 0);
-    spill(test_path("t.h5"), "older", 5);
-    for (uint64_t limit = 0; limit < (uint64_t)st.st_size; limit += (uint64_t)st.st_size / 12) {
-        limit_file_size(limit);
-        const moesim_code code = test_trace_try_write(&t, test_path("t.h5"), &err);
-        unlimit_file_size();
-        ck_assert_int_ne(code, MOESIM_OK);
-        check_error(&err, MOESIM_E_IO, "File too large");
-        ck_assert_uint_eq(count_entries(), 2);
-        size_t n;
-        unsigned char *data = slurp(test_path("t.h5"), &n);
-        ck_assert_str_eq((const char *)data, "older");
-        free(data);
-    }
-    ck_assert_int_eq(test_trace_try_write(&t, test_path("t.h5"), &err), MOESIM_OK);
-    ck_assert(same_bytes(test_path("t.h5"), test_path("whole.h5")));
-    test_trace_fini(&t);
-}
-END_TEST
-
 START_TEST(interrupted)
 {
     struct test_trace t;
@@ -191,7 +163,6 @@ int main(void)
     tcase_add_test(cases, bad_options);
     tcase_add_test(cases, bad_passes);
     tcase_add_test(cases, values_beyond_half);
-    tcase_add_test(cases, full_disk);
     tcase_add_test(cases, interrupted);
     suite_add_tcase(suite, cases);
     return run_suite(suite);
