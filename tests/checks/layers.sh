@@ -4,7 +4,9 @@
 # usage: layers.sh SOURCE_ROOT
 set -eu
 cd "$1"
-find include base policies traces sim cli tests -name '*.[ch]' | LC_ALL=C sort | xargs awk '
+folders=$(ls -d include base policies traces hwprofile sim plots replay study cli tests 2>/dev/null || true)
+# shellcheck disable=SC2086
+find $folders -name '*.[ch]' | LC_ALL=C sort | xargs awk '
 # project headers: folder of the including file -> folders it may include
 BEGIN {
     allow["include"] = ""
@@ -12,17 +14,19 @@ BEGIN {
     allow["policy"] = "moesim kit"
     allow["registry"] = "moesim base policies kit"
     allow["traces"] = "moesim base traces"
-    allow["sim"] = "moesim base traces sim"
-    allow["cli"] = "moesim base traces sim policies cli"
-    allow["tests"] = "moesim base traces sim policies cli tests kit"
+    allow["hwprofile"] = "moesim base hwprofile"
+    allow["sim"] = "moesim base traces sim profile"
+    allow["plots"] = "base plots result"
+    allow["cli"] = "moesim base traces hwprofile profile sim result plots policies cli"
+    allow["tests"] = "moesim base traces hwprofile profile sim result plots policies cli tests kit"
     # library headers: pattern -> pattern of the files that may include them
-    library["^hdf5"] = "^(traces|sim|tests)/"
-    library["^H5"] = "^(traces|sim|tests)/"
+    library["^hdf5"] = "^(traces|hwprofile|sim|tests)/"
+    library["^H5"] = "^(traces|hwprofile|sim|tests)/"
     library["^zstd"] = "^(traces|tests)/"
     library["^zlib"] = "^(traces|tests)/"
     library["^nettle/"] = "^base/digest[.]c$"
     library["^gsl/"] = "^(sim/stats|tests/unit/stats/)"
-    library["^jansson"] = "^(cli|tests)/"
+    library["^jansson"] = "^(hwprofile|cli|tests)/"
     library["^check[.]h$"] = "^tests/"
     library["^dlfcn[.]h$"] = "^(policies/|tests/)"
     library["^pthread[.]h$"] = "^(base|traces|sim|cli|tests)/"
@@ -39,6 +43,8 @@ function group(file) {
 }
 function target(header, folder) {
     if (header ~ /^policies\/kit/) return "kit"
+    if (header == "hwprofile/profile.h" && FILENAME !~ /^hwprofile/) return "profile"
+    if (header == "sim/result.h" && FILENAME !~ /^sim/) return "result"
     folder = header
     sub(/\/.*/, "", folder)
     return folder

@@ -4,10 +4,11 @@
 # usage: symbols.sh BUILD_ROOT
 set -eu
 cd "$1"
+optional=$(ls -d hwprofile plots replay study 2>/dev/null || true)
 offences=$(mktemp)
 trap 'rm -f "$offences"' EXIT
 seen=0
-for archive in $(find base policies traces sim -name 'lib*.a' | LC_ALL=C sort); do
+for archive in $(find base policies traces $optional sim -name 'lib*.a' | LC_ALL=C sort); do
     seen=$((seen + 1))
     nm -g --defined-only "$archive" 2>/dev/null | awk -v lib="$archive" '
         NF == 3 && $3 !~ /^(moesim_|__asan_|__odr_asan|__ubsan_|_GLOBAL__)/ {
