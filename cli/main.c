@@ -91,6 +91,7 @@ int main(int argc, char **argv)
     occupy_standard_streams();
     moesim_interrupt_install();
     signal(SIGPIPE, on_broken_pipe);
+    signal(SIGXFSZ, SIG_IGN);   /* a limit on file sizes is an error of the write, as a full disk is */
     moesim_code code = run(argc, argv, &err);
     if (code == MOESIM_OK)
         code = flush_output(&err);

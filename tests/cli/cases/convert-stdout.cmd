@@ -1,0 +1,1 @@
+moesim trace convert sample.h5 -

@@ -1,0 +1,1 @@
+moesim trace import --from route_trace in.csv out.h5

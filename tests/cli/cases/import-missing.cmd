@@ -1,0 +1,1 @@
+moesim trace import --from route-trace in.csv out.h5

@@ -1,0 +1,1 @@
+moesim trace import in.csv out.h5

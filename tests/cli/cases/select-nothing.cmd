@@ -1,0 +1,1 @@
+moesim trace select sample.h5 p.h5; echo $?; ls

@@ -1,0 +1,1 @@
+moesim trace select sample.h5 p.h5 --requests 1:2 --layers 4:8 && moesim trace validate p.h5 && moesim trace info p.h5 --format json | grep num_ ; moesim trace select p.h5 q.h5 --requests 0: --workload gsm8k; cmp p.h5 q.h5 >/dev/null; echo $?
