@@ -12,10 +12,12 @@
 #include "base/log.h"
 #include "traces/sink.h"
 
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "ids enter the digest as they lie in memory: little-endian");
+
 #define IDS_ROWS 65536u   /* chunk of the id arrays, in ids */
 
 enum list { HITS, MOVED, CPU, EVICTED, LISTS };
-enum column { PASS, CLOCK, LAYER, COUNTED, OFFSET, EXPERT = OFFSET + LISTS, EVICTED_LAYER = EXPERT + LISTS, COLUMNS };
+enum column { PASS, CLOCK, LAYER, COUNTED, OFFSET, EXPERT = OFFSET + LISTS, COLUMNS = EXPERT + LISTS };
 
 struct moesim_declog {
     moesim_sink_file file;
@@ -33,7 +35,6 @@ static const struct { const char *name; enum moesim_h5_type type; } columns[COLU
     [OFFSET + MOVED] = {"/moved/offset", MOESIM_H5_U64}, [EXPERT + MOVED] = {"/moved/expert", MOESIM_H5_U16},
     [OFFSET + CPU] = {"/cpu/offset", MOESIM_H5_U64}, [EXPERT + CPU] = {"/cpu/expert", MOESIM_H5_U16},
     [OFFSET + EVICTED] = {"/evicted/offset", MOESIM_H5_U64}, [EXPERT + EVICTED] = {"/evicted/expert", MOESIM_H5_U16},
-    [EVICTED_LAYER] = {"/evicted/layer", MOESIM_H5_U16},
 };
 
 static moesim_code write_header(moesim_declog *log, const moesim_declog_header *h, moesim_error *err)
@@ -101,14 +102,7 @@ static void digest_number(moesim_digest *digest, uint64_t value, unsigned bytes)
     moesim_digest_update(digest, out, bytes);
 }
 
-/* The list's length as four bytes, then two bytes an id. */
-static void digest_list(moesim_digest *digest, uint32_t n, const uint16_t *id)
-{
-    digest_number(digest, n, 4);
-    for (uint32_t i = 0; i < n; i++)
-        digest_number(digest, id[i], 2);
-}
-
+/* In the digest: the list's length as four bytes, then two bytes an id. */
 static moesim_code append_list(moesim_declog *log, int list, uint32_t n, const uint16_t *id, moesim_error *err)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -116,26 +110,11 @@ static moesim_code append_list(moesim_declog *log, int list, uint32_t n, const u
             return moesim_fail(err, MOESIM_E_INTERNAL, "decision log %s: event %llu names expert %u in %s, of %u experts",
                                log->file.path, (unsigned long long)log->events, (unsigned)id[i],
                                columns[EXPERT + list].name, log->num_experts);
+    digest_number(log->digest, n, 4);
+    moesim_digest_update(log->digest, id, n * sizeof *id);
     log->total[list] += n;
     const moesim_code code = moesim_sink_append(&log->column[EXPERT + list], n, id, err);
     return code == MOESIM_OK ? moesim_sink_append(&log->column[OFFSET + list], 1, &log->total[list], err) : code;
-}
-
-/* As the other lists, with two bytes of layer before each id in the digest. */
-static moesim_code append_evicted(moesim_declog *log, const moesim_decision *d, moesim_error *err)
-{
-    digest_number(log->digest, d->n_evicted, 4);
-    moesim_code code = MOESIM_OK;
-    for (uint32_t i = 0; i < d->n_evicted && code == MOESIM_OK; i++) {
-        const uint16_t layer = d->evicted_layer != NULL ? d->evicted_layer[i] : (uint16_t)d->layer;
-        if (layer >= log->num_layers)
-            return moesim_fail(err, MOESIM_E_INTERNAL, "decision log %s: event %llu evicts from layer %u of %u",
-                               log->file.path, (unsigned long long)log->events, (unsigned)layer, log->num_layers);
-        digest_number(log->digest, layer, 2);
-        digest_number(log->digest, d->evicted[i], 2);
-        code = moesim_sink_append(&log->column[EVICTED_LAYER], 1, &layer, err);
-    }
-    return code == MOESIM_OK ? append_list(log, EVICTED, d->n_evicted, d->evicted, err) : code;
 }
 
 moesim_code moesim_declog_append(moesim_declog *log, const moesim_decision *d, moesim_error *err)
@@ -157,13 +136,10 @@ moesim_code moesim_declog_append(moesim_declog *log, const moesim_decision *d, m
     digest_number(log->digest, counted, 1);
     const struct { uint32_t n; const uint16_t *id; } list[] = {
         [HITS] = {d->n_hits, d->hits}, [MOVED] = {d->n_moved, d->moved}, [CPU] = {d->n_cpu, d->cpu},
+        [EVICTED] = {d->n_evicted, d->evicted},
     };
-    for (int l = HITS; l <= CPU && code == MOESIM_OK; l++) {
-        digest_list(log->digest, list[l].n, list[l].id);
+    for (int l = 0; l < LISTS && code == MOESIM_OK; l++)
         code = append_list(log, l, list[l].n, list[l].id, err);
-    }
-    if (code == MOESIM_OK)
-        code = append_evicted(log, d, err);
     log->events += code == MOESIM_OK;
     return code;
 }

@@ -17,7 +17,8 @@ typedef struct moesim_declog_header {
     uint64_t seed;
 } moesim_declog_header;
 
-/* One event. Ids of hits, cpu and evicted ascend; moved is in copy order. */
+/* One event. Ids of hits, cpu and evicted ascend; moved is in copy order. evicted: what left `layer` since its previous event
+ * (in this event, or before it for another layer's sake in scope global), and what was moved and not kept. */
 typedef struct moesim_decision {
     uint64_t pass;               /* pass number in the trace (first one of a merged step) */
     uint64_t clock;
@@ -25,7 +26,6 @@ typedef struct moesim_decision {
     uint32_t counted;            /* 1: decode and not warm-up */
     uint32_t n_hits, n_moved, n_cpu, n_evicted;
     const uint16_t *hits, *moved, *cpu, *evicted;
-    const uint16_t *evicted_layer;   /* [n_evicted]; NULL: all of `layer` (scope global evicts from any layer) */
 } moesim_decision;
 
 typedef struct moesim_declog moesim_declog;
