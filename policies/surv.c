@@ -10,23 +10,32 @@
  *   H ← .9 H + .1 [e ∈ A] in the first denoise pass of a block
  * Inside a block: value = S + .05 (H + K) + .3 F. Where the rows are about to leave (prefill, commit):
  * value = 10 (H + K) + .3 F. tie = last.
+ *
+ * form=full replaces S by one that also reads confidence (a masked row is committed by this pass with probability q, known
+ * from the confidence that the previous pass gave it) and ghosts (experts that a row held in the previous pass and dropped
+ * return now and then).
  */
+#include <math.h>
+
 #include "moesim/policy.h"
 #include "policies/kit.h"
 
+enum { SURV_LITE, SURV_FULL };
 enum { SURV_AUTO, SURV_COMMIT, SURV_MASKED };
 
 typedef struct surv_options {
-    int32_t boundary;
+    int32_t form, boundary;
 } surv_options;
 
 typedef struct surv_state {
     kit_head head;
-    int32_t boundary;
+    surv_options options;
+    uint32_t top_k;
 } surv_state;
 
-/* Per layer; of SURV_ENGINE only the first element is used, as a struct surv_engine. */
-enum { SURV_F, SURV_K, SURV_H, SURV_LAST, SURV_ENGINE, SURV_ARRAYS };
+/* Per layer. Of SURV_ENGINE only the first element is used, as a struct surv_engine. form=full: SURV_S is S by expert,
+ * SURV_SUM the same by place in the list of active experts. */
+enum { SURV_F, SURV_K, SURV_H, SURV_LAST, SURV_ENGINE, SURV_S, SURV_SUM, SURV_ARRAYS };
 
 /* What the layer has seen of the engine, to tell whether blocks end with a commit pass. */
 typedef struct surv_engine {
@@ -40,6 +49,35 @@ static const double surv_weight[3][8] = {
     { 4.4, 3.6, 3.0, 2.55, 2.15, 1.75, 1.4, 0.95 },
     { 6.8, 5.7, 5.0, 4.35, 3.8, 3.2, 2.5, 1.6 },
 };
+
+/* −ln(1 − survival) by rank for form=full. Masked rows: survival (1 − q) M + q N, M that of rows that stay masked, N that of
+ * rows committed by this pass; q by the bin of confidence, then the same bins for the most confident masked row of its
+ * request, then a row without a previous pass: .02 .04 .11 .16 .26 .55 | .68 .54 .64 .69 .68 .84 | .09. Last J and L. */
+#define SURV_BINS 6
+enum { SURV_TOP = SURV_BINS, SURV_NO_PASS = 2 * SURV_BINS, SURV_J, SURV_L, SURV_ROWS };
+
+static const double surv_full_weight[SURV_ROWS][8] = {
+    { 3.0993, 2.5567, 2.1684, 1.8687, 1.5989, 1.3344, 1.0558, 0.7411 },
+    { 2.8975, 2.4178, 2.0658, 1.7919, 1.5407, 1.2923, 1.0277, 0.7253 },
+    { 2.4031, 2.0435, 1.7721, 1.5618, 1.3600, 1.1575, 0.9351, 0.6718 },
+    { 2.1573, 1.8421, 1.6050, 1.4248, 1.2484, 1.0713, 0.8738, 0.6353 },
+    { 1.7955, 1.5312, 1.3368, 1.1968, 1.0568, 0.9184, 0.7615, 0.5660 },
+    { 1.1641, 0.9574, 0.8167, 0.7323, 0.6476, 0.5739, 0.4930, 0.3886 },
+    { 0.9736, 0.7786, 0.6496, 0.5782, 0.5074, 0.4512, 0.3926, 0.3183 },
+    { 1.1804, 0.9725, 0.8308, 0.7452, 0.6592, 0.5840, 0.5011, 0.3942 },
+    { 1.0285, 0.8303, 0.6981, 0.6232, 0.5485, 0.4874, 0.4224, 0.3394 },
+    { 0.9603, 0.7661, 0.6379, 0.5673, 0.4974, 0.4423, 0.3853, 0.3131 },
+    { 0.9736, 0.7786, 0.6496, 0.5782, 0.5074, 0.4512, 0.3926, 0.3183 },
+    { 0.7801, 0.5951, 0.4762, 0.4164, 0.3580, 0.3182, 0.2815, 0.2380 },
+    { 2.5212, 2.1369, 1.8476, 1.6223, 1.4084, 1.1942, 0.9607, 0.6868 },
+    { 4.6052, 3.6119, 3.1011, 2.5903, 2.1542, 1.7661, 1.3704, 0.9442 },
+    { 6.9078, 5.5215, 4.9618, 4.3428, 3.7297, 3.1942, 2.5010, 1.5799 },
+};
+
+static const double surv_bin_end[SURV_BINS - 1] = { 0.1, 0.2, 0.4, 0.6, 0.8 };
+
+/* −ln(1 − g), g = .12, .025, .145 the share of dropped experts that the row takes up again, by class. */
+static const double surv_ghost[3] = { 0.1278, 0.0253, 0.1567 };
 
 typedef struct surv_arrays { double *f, *k, *h, *last; } surv_arrays;
 
@@ -60,9 +98,9 @@ static int surv_leaving(const surv_state *s, surv_engine *engine, const moesim_e
     }
     engine->none |= event->first && engine->denoised;
     engine->denoised = 1;
-    if (s->boundary == SURV_COMMIT || event->num_masked > 1)
+    if (s->options.boundary == SURV_COMMIT || event->num_masked > 1)
         return 0;
-    return s->boundary == SURV_MASKED || (engine->none && !engine->commits);
+    return s->options.boundary == SURV_MASKED || (engine->none && !engine->commits);
 }
 
 static surv_step surv_plan(const moesim_event *event, int leaving)
@@ -76,6 +114,80 @@ static surv_step surv_plan(const moesim_event *event, int leaving)
         .weight = leaving ? 10 : 0.05, .route = leaving ? 0 : 1,
     };
 }
+
+/* ---- S of form=full -------------------------------------------------------------------------------------------- */
+
+/* Index of the most confident masked row of the request that row `begin` belongs to (its rows are neighbours); *end is set
+ * behind its last row. UINT32_MAX: none has a confidence. */
+static uint32_t surv_top(const moesim_event *event, uint32_t begin, uint32_t *end)
+{
+    uint32_t top = UINT32_MAX, r = begin;
+    for (; r < event->num_rows && event->row[r].request == event->row[begin].request; r++) {
+        const moesim_row *row = &event->row[r];
+        if (row->input != MOESIM_ROW_MASKED || isnan(row->confidence))
+            continue;
+        if (top == UINT32_MAX || row->confidence > event->row[top].confidence)
+            top = r;
+    }
+    *end = r;
+    return top;
+}
+
+static const double *surv_row_weight(const moesim_row *row, int is_top)
+{
+    uint32_t bin = 0;
+    if (row->input != MOESIM_ROW_MASKED)
+        return surv_full_weight[row->input == MOESIM_ROW_JUST ? SURV_J : SURV_L];
+    if (isnan(row->confidence))
+        return surv_full_weight[SURV_NO_PASS];
+    while (bin < SURV_BINS - 1 && row->confidence >= surv_bin_end[bin])
+        bin++;
+    return surv_full_weight[bin + (is_top ? SURV_TOP : 0)];
+}
+
+static int surv_holds(const uint16_t *ids, uint32_t k, uint16_t id)
+{
+    int found = 0;
+    for (uint32_t i = 0; i < k; i++)
+        found |= ids[i] == id;
+    return found;
+}
+
+static void surv_row_add(const surv_state *s, const moesim_row *row, const double *weight, double *sum)
+{
+    const uint32_t k = s->top_k;
+    for (uint32_t i = 0; i < k; i++)
+        if (row->expert[i] != MOESIM_NO_ROUTE)
+            sum[row->expert[i]] += weight[i < 7 ? i : 7];
+    for (uint32_t i = 0; row->previous != NULL && i < k; i++)
+        if (row->previous[i] != MOESIM_NO_ROUTE && !surv_holds(row->expert, k, row->previous[i]))
+            sum[row->previous[i]] += surv_ghost[row->input];
+}
+
+/* Fills S of the layer and returns it by place in the list. */
+static const double *surv_sums(surv_state *s, const moesim_event *event)
+{
+    double *sum = kit_doubles(&s->head, event->layer, SURV_S), *out = kit_doubles(&s->head, event->layer, SURV_SUM);
+    memset(sum, 0, s->head.experts * sizeof *sum);
+    for (uint32_t r = 0, end = 0; r < event->num_rows;) {
+        const uint32_t top = surv_top(event, r, &end);
+        for (; r < end; r++)
+            surv_row_add(s, &event->row[r], surv_row_weight(&event->row[r], r == top), sum);
+    }
+    for (uint32_t i = 0; i < event->n_active; i++)
+        out[i] = sum[event->list[i]];
+    return out;
+}
+
+/* Ghosts that nobody uses in this pass. */
+static void surv_ghosts(surv_state *s, const moesim_event *event, double *value)
+{
+    const double *sum = kit_doubles(&s->head, event->layer, SURV_S);
+    for (uint32_t e = 0; e < s->head.experts; e++)
+        value[e] += kit_test(event->active, e) ? 0 : sum[e];
+}
+
+/* ---- the value -------------------------------------------------------------------------------------------------- */
 
 /* All experts of the layer as if none were active: the long loop. The active ones are corrected afterwards; writing them
  * before would stall these loads behind many small stores. */
@@ -92,8 +204,8 @@ static void surv_dense(double *restrict f, double *restrict k, const double *res
     }
 }
 
-static void surv_active(surv_arrays a, surv_step step, const moesim_event *event, double *restrict value,
-                        double *restrict tie)
+static void surv_active(surv_arrays a, surv_step step, const moesim_event *event, const double *sum,
+                        double *restrict value, double *restrict tie)
 {
     double *restrict f = a.f, *restrict k = a.k, *restrict h = a.h, *restrict last = a.last;
     for (uint32_t i = 0; i < event->n_active; i++) {
@@ -104,7 +216,7 @@ static void surv_active(surv_arrays a, surv_step step, const moesim_event *event
         f[e] = new_f;
         k[e] = new_k;
         h[e] = new_h;
-        value[e] = step.route * event->class_sum[i] + step.weight * (new_h + new_k) + 0.3 * new_f;
+        value[e] = step.route * sum[i] + step.weight * (new_h + new_k) + 0.3 * new_f;
         tie[e] = last[e] = kit_last(event, i);
     }
 }
@@ -117,19 +229,23 @@ static int surv_retain(void *state, const moesim_event *event, moesim_keys *keys
         kit_doubles(&s->head, event->layer, SURV_F), kit_doubles(&s->head, event->layer, SURV_K),
         kit_doubles(&s->head, event->layer, SURV_H), kit_doubles(&s->head, event->layer, SURV_LAST),
     };
-    const surv_step step = surv_plan(event, surv_leaving(s, engine, event));
+    const int leaving = surv_leaving(s, engine, event), full = s->options.form == SURV_FULL && !leaving;
+    const surv_step step = surv_plan(event, leaving);
 
     for (uint32_t e = 0; step.gain_h > 0 && e < s->head.experts; e++)
         a.h[e] = kit_fade(a.h[e], step.keep_h);
     surv_dense(a.f, a.k, a.h, a.last, &step, s->head.experts, keys->value, keys->tie);
-    surv_active(a, step, event, keys->value, keys->tie);
+    surv_active(a, step, event, full ? surv_sums(s, event) : event->class_sum, keys->value, keys->tie);
+    if (full)
+        surv_ghosts(s, event, keys->value);
     return 0;
 }
 
 static uint32_t surv_needs(const void *options)
 {
-    (void)options;
-    return MOESIM_NEED_CLASS;
+    const surv_options *o = options;
+    const uint32_t rows = MOESIM_NEED_ROWS | MOESIM_NEED_PREVIOUS | MOESIM_NEED_CONFIDENCE;
+    return MOESIM_NEED_CLASS | (o->form == SURV_FULL ? rows : 0);
 }
 
 static size_t surv_bytes(const moesim_shape *shape, const void *options)
@@ -141,16 +257,19 @@ static size_t surv_bytes(const moesim_shape *shape, const void *options)
 static int surv_open(void *state, const moesim_open *open, moesim_start *start)
 {
     surv_state *s = state;
-    const surv_options *options = open->options;
     (void)start;
     kit_open(&s->head, open->shape, sizeof *s, SURV_ARRAYS);
-    s->boundary = options->boundary;
+    s->options = *(const surv_options *)open->options;
+    s->top_k = open->shape->top_k;
     return 0;
 }
 
+static const char *const surv_forms[] = { "lite", "full", NULL };
 static const char *const surv_boundaries[] = { "auto", "commit", "masked", NULL };
 
 static const moesim_option surv_table[] = {
+    { "form", MOESIM_OPTION_CHOICE, offsetof(surv_options, form), "lite", 0, 0, surv_forms,
+      "full also reads confidences, and experts that a row has just dropped" },
     { "boundary", MOESIM_OPTION_CHOICE, offsetof(surv_options, boundary), "auto", 0, 0, surv_boundaries,
       "what ends a block: a commit pass, a pass with at most one masked input row, or auto: the latter once a block has "
       "opened without a commit pass before it" },

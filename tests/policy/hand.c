@@ -61,11 +61,11 @@ static moesim_event show(struct hand *h, const struct hand_event *from)
     }
     moesim_event v = {
         .size = sizeof v, .layer = from->layer, .clock = from->clock, .kind = from->kind, .first = from->first,
-        .num_rows = 1, .num_masked = from->num_masked, .slots = h->slots[from->layer], .n_active = from->n,
+        .num_rows = from->num_rows, .num_masked = from->num_masked, .slots = h->slots[from->layer], .n_active = from->n,
         .n_hits = (uint32_t)__builtin_popcountll(h->active & h->resident[from->layer]), .resident = &h->resident[from->layer],
         .active = &h->active, .list = h->list, .mass = from->mass, .weighted = from->weighted,
         .hindsight = from->hindsight, .class_sum = from->class_sum, .masked = from->masked, .next_use = from->next_use,
-        .next_active = &from->next_active, .touch = from->touch,
+        .next_active = &from->next_active, .touch = from->touch, .row = from->row,
     };
     v.n_misses = v.n_active - v.n_hits;
     for (uint32_t i = 0; i < from->n; i++) {

@@ -35,6 +35,8 @@ struct hand_event {
     const uint32_t *masked;
     const uint64_t *next_use, *touch;
     uint64_t next_active;
+    uint32_t num_rows;           /* of row */
+    const moesim_row *row;
 };
 
 /* Returns the answer of open; `error` (256 bytes, may be NULL) gets its message. */

@@ -285,6 +285,43 @@ START_TEST(test_surv_boundary)
 }
 END_TEST
 
+static double lasting(double survival)
+{
+    return -log(1 - survival);
+}
+
+/* S of form=full by hand; its table holds four decimals. Rows: masked with little confidence, the most confident masked one,
+ * committed just now with a ghost, committed long ago with a ghost that another row uses; then another request's masked row
+ * without a pass before it. */
+START_TEST(test_surv_full)
+{
+    const moesim_row row[] = {
+        { .input = MOESIM_ROW_MASKED, .confidence = .05f, .expert = IDS(0, 1) },
+        { .input = MOESIM_ROW_MASKED, .confidence = .85f, .expert = IDS(0, MOESIM_NO_ROUTE) },
+        { .input = MOESIM_ROW_JUST, .confidence = NAN, .expert = IDS(2, 0), .previous = IDS(0, 5) },
+        { .input = MOESIM_ROW_LONG, .confidence = .99f, .expert = IDS(1, 2), .previous = IDS(0, MOESIM_NO_ROUTE) },
+        { .request = 1, .input = MOESIM_ROW_MASKED, .confidence = NAN, .expert = IDS(3, 1) },
+    };
+    const double rest = .3 * .05, k = .05 * .025;
+    struct hand h;
+    hand_open(&h, "surv:form=full", 1, 8, 2, 8);
+    hand_retain(&h, EVENT(1, 1, IDS(5), .num_masked = 3, .class_sum = REALS(0), .masked = COUNTS(0)));
+    hand_retain(&h, EVENT(2, 4, IDS(0, 1, 2, 3), .num_masked = 3, .class_sum = REALS(99, 99, 99, 99),
+                          .masked = COUNTS(2, 2, 0, 1), .num_rows = 5, .row = row));
+    ck_assert_double_eq_tol(h.value[0], lasting(.98 * .965 + .02 * .461) + lasting(.16 * .965 + .84 * .461) + lasting(.973) +
+                            .1567 + 2 * k + rest, 3e-4);
+    ck_assert_double_eq_tol(h.value[1], lasting(.98 * .934 + .02 * .356) + lasting(.999) + lasting(.91 * .934 + .09 * .356) +
+                            2 * k + rest, 3e-4);
+    ck_assert_double_eq_tol(h.value[2], lasting(.990) + lasting(.996) + rest, 3e-4);
+    ck_assert_double_eq_tol(h.value[3], lasting(.91 * .965 + .09 * .461) + k + rest, 3e-4);
+    ck_assert_double_eq_tol(h.value[5], .0253 + .95 * rest, 3e-4);   /* a ghost that nobody uses */
+    hand_retain(&h, EVENT_OF(MOESIM_COMMIT, 3, 1, IDS(0), .class_sum = REALS(99), .masked = COUNTS(0), .num_rows = 4,
+                             .row = row));
+    ck_assert_double_lt(h.value[0], 1);   /* the rows leave: no S */
+    hand_close(&h);
+}
+END_TEST
+
 /* A counter that is never fed again stops before the subnormal numbers, which are slow. */
 START_TEST(test_surv_fades)
 {
@@ -318,6 +355,7 @@ int main(void)
     tcase_add_test(tests, test_keys_order);
     tcase_add_test(tests, test_surv);
     tcase_add_test(tests, test_surv_boundary);
+    tcase_add_test(tests, test_surv_full);
     tcase_add_test(tests, test_surv_fades);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
