@@ -248,12 +248,28 @@ START_TEST(refusals_name_the_remedy)
 }
 END_TEST
 
+START_TEST(endless_forward_calls_are_refused)
+{
+    struct test_trace t;
+    test_trace_init(&t, 1, 4, 1, 1);
+    test_trace_add_request(&t, "hand", 1, -1);
+    t.info.has_forward = true;
+    for (int32_t i = 0; i < 4200; i++) {
+        size_t p = test_trace_add_pass(&t, 0, MOESIM_PASS_DENOISE, i, 0, 0, i);
+        t.pass[p].pass.forward = 7;
+    }
+    test_trace_write(&t, test_path("forward.h5"));
+    check_refusal(test_path("forward.h5"), ref_params(64 << 20), MOESIM_E_LIMIT, "/pass/forward");
+    test_trace_fini(&t);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
         events_in_file_order, events_of_selected_requests, events_of_forward_calls, events_of_merged_requests,
         unnormalised_gates_are_divided_by_their_sum, classes_and_confidences_by_hand, closing_early_is_clean,
-        the_end_stays_the_end, refusals_name_the_remedy,
+        the_end_stays_the_end, refusals_name_the_remedy, endless_forward_calls_are_refused,
     };
     Suite *suite = suite_create("window");
     TCase *tcase = tcase_create("window");
