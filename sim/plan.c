@@ -70,8 +70,8 @@ moesim_code moesim_plan_slots(const moesim_instance *in, const uint32_t *slots, 
     uint64_t sum = 0;
     for (uint32_t l = 0; l < in->shape.num_layers; l++) {
         if (slots[l] > in->shape.num_experts)
-            return moesim_instance_fail(in, err, MOESIM_E_POLICY, "%s gives layer %u %u slots; a layer has %u experts", callback,
-                                        l, slots[l], in->shape.num_experts);
+            return moesim_instance_fail(in, err, MOESIM_E_POLICY, "%s gives layer %u %u slots; a layer has %u experts",
+                                        callback, l, slots[l], in->shape.num_experts);
         sum += slots[l];
     }
     if (sum > in->total_slots)
@@ -90,11 +90,11 @@ moesim_code moesim_plan_initial(const moesim_instance *in, const uint64_t *initi
         const uint64_t *set = initial + (size_t)l * words;
         const uint32_t n = moesim_bits_count(set, words);
         if (experts % 64u != 0 && set[words - 1] >> (experts % 64u) != 0)
-            return moesim_instance_fail(in, err, MOESIM_E_POLICY, "open makes experts of layer %u resident beyond the %u that exist",
-                                        l, experts);
+            return moesim_instance_fail(in, err, MOESIM_E_POLICY,
+                                        "open makes experts of layer %u resident beyond the %u that exist", l, experts);
         if (in->params.scope == MOESIM_SCOPE_LAYER && n > in->slots[l])
-            return moesim_instance_fail(in, err, MOESIM_E_POLICY, "open makes %u experts of layer %u resident; it has %u slots", n,
-                                        l, in->slots[l]);
+            return moesim_instance_fail(in, err, MOESIM_E_POLICY,
+                                        "open makes %u experts of layer %u resident; it has %u slots", n, l, in->slots[l]);
         bytes += n * in->shape.expert_bytes[l];
     }
     if (in->params.scope == MOESIM_SCOPE_GLOBAL && bytes > in->config.cache_bytes)
@@ -107,14 +107,15 @@ moesim_code moesim_plan_prefetch(const moesim_instance *in, const moesim_prefetc
                                  moesim_error *err)
 {
     if (list->n > list->capacity)
-        return moesim_instance_fail(in, err, MOESIM_E_POLICY, "%s asks for %u prefetches; at most %u at once", callback, list->n,
-                                    list->capacity);
+        return moesim_instance_fail(in, err, MOESIM_E_POLICY, "%s asks for %u prefetches; at most %u at once", callback,
+                                    list->n, list->capacity);
     for (uint32_t i = 0; i < list->n; i++) {
         const moesim_prefetch_entry *entry = &list->entry[i];
         if (entry->layer >= in->shape.num_layers || entry->expert >= in->shape.num_experts)
             return moesim_instance_fail(in, err, MOESIM_E_POLICY,
                                         "%s: prefetch %u asks for expert %u of layer %u; there are %u layers of %u experts",
-                                        callback, i, entry->expert, entry->layer, in->shape.num_layers, in->shape.num_experts);
+                                        callback, i, entry->expert, entry->layer, in->shape.num_layers,
+                                        in->shape.num_experts);
         if (isnan(entry->priority))
             return moesim_instance_fail(in, err, MOESIM_E_POLICY, "%s: the priority of prefetch %u is NaN", callback, i);
     }

@@ -62,8 +62,8 @@ static moesim_code check_needs(const moesim_trace_info *info, const moesim_confi
 static moesim_code check_params(const moesim_trace_info *info, const moesim_run_params *params, size_t n, moesim_error *err)
 {
     if (params->check_observed && !info->has_residency)
-        return moesim_fail(err, MOESIM_E_USAGE, "%s: --check-observed needs /observed/residency, which this trace does not have",
-                           info->path);
+        return moesim_fail(err, MOESIM_E_USAGE,
+                           "%s: --check-observed needs /observed/residency, which this trace does not have", info->path);
     if (params->declog != NULL && n != 1)
         return moesim_fail(err, MOESIM_E_USAGE,
                            "a decision log holds one configuration; give one policy and one capacity instead of %zu", n);

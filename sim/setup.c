@@ -64,14 +64,17 @@ static moesim_code check_flattened(const moesim_instance *in, moesim_error *err)
 static moesim_code check_config(const moesim_instance *in, moesim_error *err)
 {
     if (in->params.scope == MOESIM_SCOPE_LAYER && in->config.cache > in->shape.num_experts)
-        return moesim_instance_fail(in, err, MOESIM_E_USAGE, "a cache of %u experts per layer is more than the %u that a layer has",
-                                    in->config.cache, in->shape.num_experts);
+        return moesim_instance_fail(in, err, MOESIM_E_USAGE,
+                                    "a cache of %u experts per layer is more than the %u that a layer has", in->config.cache,
+                                    in->shape.num_experts);
     if (in->policy->host_mode == MOESIM_HOST_NONE && in->policy->retain == NULL)
         return moesim_instance_fail(in, err, MOESIM_E_POLICY, "it has no retain callback");
     if (in->params.check_observed && in->params.batch > 1)
-        return moesim_fail(err, MOESIM_E_USAGE, "--check-observed compares pass by pass with what was recorded; leave --batch at 1");
+        return moesim_fail(err, MOESIM_E_USAGE,
+                           "--check-observed compares pass by pass with what was recorded; leave --batch at 1");
     if (in->params.check_observed && in->params.scope != MOESIM_SCOPE_GLOBAL)
-        return moesim_fail(err, MOESIM_E_USAGE, "--check-observed compares with a cache of one budget; give --scope global and its bytes");
+        return moesim_fail(err, MOESIM_E_USAGE,
+                           "--check-observed compares with a cache of one budget; give --scope global and its bytes");
     return MOESIM_OK;
 }
 
@@ -86,7 +89,8 @@ static moesim_code check_traits(moesim_instance *in, uint32_t added, moesim_erro
     in->traits |= added;
     in->at_pass = (in->traits & MOESIM_RETAIN_AT_PASS) != 0;
     if (in->at_pass && in->policy->retain_pass == NULL)
-        return moesim_instance_fail(in, err, MOESIM_E_POLICY, "it retains at the end of a pass but has no retain_pass callback");
+        return moesim_instance_fail(in, err, MOESIM_E_POLICY,
+                                    "it retains at the end of a pass but has no retain_pass callback");
     if (in->params.scope == MOESIM_SCOPE_GLOBAL && check_global(in, err) != MOESIM_OK)
         return err->code;
     return in->params.order == MOESIM_FLATTENED ? check_flattened(in, err) : MOESIM_OK;

@@ -277,7 +277,8 @@ START_TEST(test_refused_capacities)
     moesim_error err = MOESIM_ERROR_INIT;
     moesim_outcome out;
     ck_assert(run(&(struct script){.slots = more}, &policy, sets, 2, NULL, &out, &err) == MOESIM_E_POLICY);
-    ck_assert_ptr_nonnull(strstr(err.text, "policy script: boundary gives the layers 5 slots together; the configuration grants 4"));
+    ck_assert_ptr_nonnull(strstr(err.text, "policy script: boundary gives the layers 5 slots together"));
+    ck_assert_ptr_nonnull(strstr(err.text, "the configuration grants 4"));
     ck_assert(run(&(struct script){.slots = beyond}, &policy, sets, 2, NULL, &out, &err) == MOESIM_E_POLICY);
     ck_assert_ptr_nonnull(strstr(err.text, "boundary gives layer 0 9 slots; a layer has 8 experts"));
 }
@@ -367,9 +368,10 @@ START_TEST(test_refused_prefetches)
     const moesim_policy policy = script_policy();
     moesim_error err = MOESIM_ERROR_INIT;
     moesim_outcome out;
-    ck_assert(run(&(struct script){.entry = layer, .entries = 1, .at = 1}, &policy, sets, 2, NULL, &out, &err) == MOESIM_E_POLICY);
+    struct script a = {.entry = layer, .entries = 1, .at = 1}, b = {.entry = nan, .entries = 1, .at = 1};
+    ck_assert(run(&a, &policy, sets, 2, NULL, &out, &err) == MOESIM_E_POLICY);
     ck_assert_ptr_nonnull(strstr(err.text, "prefetch 0 asks for expert 0 of layer 2; there are 2 layers of 8 experts"));
-    ck_assert(run(&(struct script){.entry = nan, .entries = 1, .at = 1}, &policy, sets, 2, NULL, &out, &err) == MOESIM_E_POLICY);
+    ck_assert(run(&b, &policy, sets, 2, NULL, &out, &err) == MOESIM_E_POLICY);
     ck_assert_ptr_nonnull(strstr(err.text, "the priority of prefetch 0 is NaN"));
 }
 END_TEST
