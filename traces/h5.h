@@ -94,7 +94,7 @@ typedef struct moesim_h5_dataset {
     uint64_t chunk[MOESIM_H5_MAX_RANK];   /* chunk[0] = 0: contiguous or compact */
     size_t element;           /* bytes */
     size_t row_bytes;         /* bytes of one index of the first dimension */
-    uint64_t band_rows;       /* rows that are decoded together: the chunk's, or about 1 MiB */
+    uint64_t band_rows;       /* rows that are decoded together: the chunk's, or about 64 KiB */
     moesim_pipeline pipeline;
 } moesim_h5_dataset;
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define BAND_BYTES ((size_t)1 << 20)   /* piece in which unchunked datasets are read */
+#define BAND_BYTES ((size_t)64 << 10)   /* piece in which unchunked datasets are read: small, many cursors may be open */
 #define MAX_STRING 4096
 
 static moesim_code damaged(const moesim_h5_dataset *d, const char *what, moesim_error *err)

@@ -25,7 +25,7 @@ enum moesim_token_state {
     MOESIM_STATE_EDITED = 3
 };
 
-/* A string attribute; absent ones are "". */
+/* A string attribute; absent ones are "". Cut to 255 bytes, valid UTF-8 without control characters. */
 typedef char moesim_text[256];
 
 typedef struct moesim_trace_info {

@@ -170,5 +170,32 @@ START_TEST(test_repeated)
 }
 END_TEST
 
-RUN_TESTS("validate", test_clean, test_reads_all_columns, test_all_nan, test_gates, test_uncommitted, test_block_order,
-          test_repeated)
+static void expect_clean(const char *path)
+{
+    moesim_error err = MOESIM_ERROR_INIT;
+    moesim_trace *trace = NULL;
+    moesim_code code = moesim_trace_open(path, NULL, &trace, &err);
+    if (code == MOESIM_OK)
+        code = moesim_trace_validate(trace, true, NULL, NULL, &err);
+    ck_assert_msg(code == MOESIM_OK, "%s", err.text);
+    moesim_trace_close(&trace);
+}
+
+/* The sample always, the six recorded traces where MOESIM_TRACES names their folder. */
+START_TEST(test_real)
+{
+    static const char *const names[] = {"gsm8k-b1", "gsm8k-b8", "gsm8k-b16", "gsm8k-b32", "humaneval-b16", "sample"};
+    const char *folder = getenv("MOESIM_TRACES");
+    char path[4096];
+    int files = 1;
+    expect_clean(SAMPLE);
+    for (size_t i = 0; folder != NULL && i < sizeof names / sizeof names[0]; i++, files++) {
+        (void)snprintf(path, sizeof path, "%s/%s.h5", folder, names[i]);
+        expect_clean(path);
+    }
+    printf("%d recorded traces validated%s\n", files, folder == NULL ? " (MOESIM_TRACES is not set)" : "");
+}
+END_TEST
+
+RUN_TESTS("validate", test_real, test_clean, test_reads_all_columns, test_all_nan, test_gates, test_uncommitted,
+          test_block_order, test_repeated)
