@@ -27,7 +27,7 @@ START_TEST(test_widen_all)
         const int exponent = (int)(i >> 10 & 31), fraction = (int)(i & 1023);
         const double sign = i >> 15 ? -1.0 : 1.0;
         if (exponent == 31) {
-            wrong += fraction != 0 ? !isnan(fast[i]) : !isinf(fast[i]);
+            wrong += (fraction != 0 ? isnan(fast[i]) : isinf(fast[i])) ? 0u : 1u;
             continue;
         }
         const double want = exponent == 0 ? sign * ldexp(fraction, -24) : sign * ldexp(1024 + fraction, exponent - 25);
