@@ -39,6 +39,8 @@ static void compare(const char *policy, uint32_t cache, const moesim_outcome *ou
         {"ratio_over", s->ratio_over, w->ratio_over},
         {"transfers_judged", s->transfers_judged, w->judged},
         {"transfers_used", s->transfers_used, w->used},
+        {"unused", s->unused, w->unused},
+        {"pending", (double)out->pending, (double)w->pending},
         {"output_tokens", s->output_tokens, w->tokens},
         {"all_accesses", (double)out->all_accesses, (double)w->accesses},
         {"all_hits", (double)out->all_hits, (double)w->all_hits},
@@ -58,6 +60,36 @@ static void compare(const char *policy, uint32_t cache, const moesim_outcome *ou
     }
 }
 
+static void check_flattened(const struct test_trace *t, const char *path, const moesim_run_params *params, uint32_t cache)
+{
+    moesim_run_params flattened = *params;
+    moesim_outcome out;
+    struct witness w;
+    flattened.order = MOESIM_FLATTENED;
+    test_run(path, "lru", cache, &flattened, &out);
+    witness_flattened(t, cache, params, &w);
+    same("flattened lru", cache, "hits", out.total.hits, w.hits);
+    same("flattened lru", cache, "active", out.total.active, w.active);
+    same("flattened lru", cache, "all_hits", (double)out.all_hits, (double)w.all_hits);
+    moesim_outcome_fini(&out);
+}
+
+static void check_global(const struct test_trace *t, const char *path, const moesim_run_params *params, uint64_t bytes)
+{
+    static const char *const global[] = {"lru", "lfu", "belady"};
+    for (size_t i = 0; i < sizeof global / sizeof global[0]; i++) {
+        moesim_outcome out;
+        struct witness w;
+        test_run_global(path, global[i], bytes, params, &out);
+        witness_global(t, global[i], bytes, params, &w);
+        same(global[i], (uint32_t)bytes, "global hits", out.total.hits, w.hits);
+        same(global[i], (uint32_t)bytes, "global active", out.total.active, w.active);
+        same(global[i], (uint32_t)bytes, "global all_hits", (double)out.all_hits, (double)w.all_hits);
+        same(global[i], (uint32_t)bytes, "global read_bytes", (double)out.read_bytes, (double)w.read_bytes);
+        moesim_outcome_fini(&out);
+    }
+}
+
 START_TEST(test_engine_equals_witness)
 {
     const char *path = test_path("differential.h5");
@@ -70,7 +102,7 @@ START_TEST(test_engine_equals_witness)
         struct test_trace t;
         test_trace_random(&t, &shape, seed);
         for (uint32_t l = 0; l < shape.layers; l++)
-            t.expert_bytes[l] = 1000 + 10 * l;
+            t.expert_bytes[l] = 1000 + 270 * l;
         test_trace_write(&t, path);
         uint32_t caches[CACHES] = {0, 1, 1 + moesim_rng_below(&rng, shape.experts), shape.experts};
         moesim_outcome out[POLICIES * CACHES];
@@ -81,6 +113,8 @@ START_TEST(test_engine_equals_witness)
             compare(policies[i / CACHES], caches[i % CACHES], &out[i], &w);
             moesim_outcome_fini(&out[i]);
         }
+        check_flattened(&t, path, &params, caches[2]);
+        check_global(&t, path, &params, 1000 * (1 + moesim_rng_below(&rng, shape.experts * shape.layers)));
         test_trace_fini(&t);
     }
     printf("%llu traces: %zu configurations equal the witness\n", (unsigned long long)property_seeds,

@@ -28,6 +28,7 @@ struct layer {
     bool resident[1024];
     bool moved[1024];            /* by the previous step, to be judged in the next */
     bool moved_counted;
+    bool open[1024];             /* moved in a counted step, resident, not hit since */
     double last[1024], count[1024], q[1024], f[1024], h[1024], k[1024];
 };
 
@@ -198,6 +199,8 @@ static void retain(const struct witness_run *r, size_t now, uint32_t l, const st
         bool stays = i < r->slots;
         w->insertions += stays && !c[i].resident;
         w->evictions += !stays && c[i].resident;
+        w->unused += !stays && at->open[c[i].id];
+        at->open[c[i].id] = stays && at->open[c[i].id];
         at->resident[c[i].id] = stays;
     }
 }
@@ -223,6 +226,7 @@ static void replay(const struct witness_run *r, size_t now, uint32_t l, struct l
         active += s.active[e];
         hits += s.active[e] && at->resident[e];
         at->moved[e] = s.active[e] && !at->resident[e];
+        at->open[e] = s.active[e] ? at->moved[e] && count : at->open[e];
     }
     at->moved_counted = count;
     bytes = (active - hits) * (double)r->t->expert_bytes[l];
@@ -283,6 +287,8 @@ void witness_run(const struct test_trace *t, const char *policy, uint32_t slots,
         memset(layer, 0, sizeof *layer);
         for (size_t s = 0; s < r.steps; s++)
             replay(&r, s, l, layer, out);
+        for (uint32_t e = 0; e < r.e; e++)
+            out->pending += layer->open[e];
     }
     count_tokens(&r, out);
     free(layer);
