@@ -10,7 +10,7 @@
 
 #include "tests/support/support.h"
 
-static const char *path, *wide;
+static char path[4096], wide[4096];
 
 static void setup(void)
 {
@@ -20,11 +20,11 @@ static void setup(void)
     struct test_trace t;
     wider.experts = 130;
     test_trace_random(&t, &shape, 31);
-    path = strdup(test_path("faults.h5"));
+    snprintf(path, sizeof path, "%s", test_path("faults.h5"));
     test_trace_write(&t, path);
     test_trace_fini(&t);
     test_trace_random(&t, &wider, 32);
-    wide = strdup(test_path("wide.h5"));
+    snprintf(wide, sizeof wide, "%s", test_path("wide.h5"));
     test_trace_write(&t, wide);
     test_trace_fini(&t);
 }
