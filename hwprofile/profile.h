@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/digest.h"
 #include "base/error.h"
@@ -19,29 +20,34 @@
 enum moesim_time_mode { MOESIM_TIME_COUNT = 0, MOESIM_TIME_PAPER = 1, MOESIM_TIME_MODEL = 2 };
 
 /* One constant. SI units: s, B/s, B. n 0: not measured (derived or taken over). spread: coefficient of variation; residual:
- * relative fit residual; NaN where unknown. */
+ * relative fit residual; NaN where unknown. note: where it comes from, "" without. */
+#define MOESIM_NOTE_CHARS 200u
 typedef struct moesim_constant {
     double value;
     uint64_t n;
     double spread, residual;
     bool given;
+    char note[MOESIM_NOTE_CHARS];
 } moesim_constant;
 
-/* CPU: seconds of one expert of `expert_bytes` by tokens; strictly ascending tokens. Linear between points, by the last
- * slope beyond the last one; scaled by bytes for other sizes (the time is a stream of the weights from DRAM). */
+/* CPU: seconds of one expert of `expert_bytes` by tokens; strictly ascending tokens. Linear between points, the first value
+ * below them, by the last slope (0 if it falls) beyond the last one; scaled by bytes for other sizes (the time is a stream of
+ * the weights from DRAM). points 0: no table. facts: n, spread (largest of any point), residual and note; value unused. */
 typedef struct moesim_cpu_table {
     uint32_t points;
     double tokens[MOESIM_TABLE_MAX], seconds[MOESIM_TABLE_MAX];
     double expert_bytes;
+    moesim_constant facts;
 } moesim_cpu_table;
 
-/* GPU: seconds of one grouped call by (experts, tokens per expert); bilinear, clamped below, last slope above; scaled by
- * bytes. */
+/* GPU: seconds of one grouped call by (experts, tokens per expert); bilinear, clamped below, last slope (0 if it falls) above,
+ * tokens first; scaled by bytes. num_experts 0: no table. */
 typedef struct moesim_gpu_table {
     uint32_t num_experts, num_tokens;
     double experts[MOESIM_TABLE_MAX], tokens[MOESIM_TABLE_MAX];
     double seconds[MOESIM_TABLE_MAX][MOESIM_TABLE_MAX];     /* [experts][tokens] */
     double expert_bytes;
+    moesim_constant facts;
 } moesim_gpu_table;
 
 typedef struct moesim_profile {
@@ -78,17 +84,30 @@ typedef struct moesim_profile {
  * name file, key and rule; tables whose seconds are not monotone are warned of. */
 moesim_code moesim_profile_load(const char *name, moesim_profile *out, moesim_error *err);
 
-/* NULL-ended. */
+/* The same from text in memory; `where` names it in messages and in out->path. Does not need a final zero. */
+moesim_code moesim_profile_parse(const char *text, size_t bytes, const char *where, moesim_profile *out, moesim_error *err);
+
+/* NULL-ended; the first is the default of --profile. */
 const char *const *moesim_profile_names(void);
 
-/* One override "key=value[unit]", keys as printed by moesim_profile_print: "link.bandwidth=64GB/s", "other.host=0",
- * "cpu.step=12us". Bare numbers: GB/s (10^9 bytes) for bandwidths, seconds for times. */
+/* One override "key=value[unit]", keys of moesim_profile_get_row: "link.bandwidth=64GB/s", "other.host=0", "cpu.step=12us".
+ * Bare numbers: GB/s (10^9 bytes) for bandwidths, seconds for times. USAGE errors for unknown keys (the nearest is named), a
+ * key given before, values and units that are none, and keys that no mode of the profile reads. Call moesim_profile_check
+ * after the last one: two overrides may be right together only. */
 moesim_code moesim_profile_set(moesim_profile *profile, const char *text, moesim_error *err);
 
-/* Row i of the constants (for `profile show` and result files); false past the end. */
+/* What the loader checks of the whole: nothing that a listed mode reads is missing, and nothing contradicts another
+ * (FORMAT error): DRAM is no slower than the link or than what the CPU table streams. */
+moesim_code moesim_profile_check(const moesim_profile *profile, moesim_error *err);
+
+/* Writes it as a file that moesim_profile_load reads back bit for bit, overrides applied. The caller checks the stream. */
+void moesim_profile_write(const moesim_profile *profile, FILE *out);
+
+/* Row i of the constants (for `profile show` and result files), given or not; false past the end. unit: "s" or "B/s". */
 typedef struct moesim_profile_row { const char *key, *unit, *help; const moesim_constant *constant; } moesim_profile_row;
 bool moesim_profile_get_row(const moesim_profile *profile, size_t i, moesim_profile_row *out);
 
+/* Interpolated tables, seconds; 0 for no tokens or no experts, or without a table. */
 double moesim_profile_cpu_s(const moesim_profile *profile, double tokens, double expert_bytes);
 double moesim_profile_gpu_s(const moesim_profile *profile, double experts, double tokens_per_expert, double expert_bytes);
 
