@@ -86,6 +86,8 @@ static void check_global(const struct test_trace *t, const char *path, const moe
         same(global[i], (uint32_t)bytes, "global active", out.total.active, w.active);
         same(global[i], (uint32_t)bytes, "global all_hits", (double)out.all_hits, (double)w.all_hits);
         same(global[i], (uint32_t)bytes, "global read_bytes", (double)out.read_bytes, (double)w.read_bytes);
+        same(global[i], (uint32_t)bytes, "global insertions", (double)out.insertions, (double)w.insertions);
+        same(global[i], (uint32_t)bytes, "global evictions", (double)out.evictions, (double)w.evictions);
         moesim_outcome_fini(&out);
     }
 }

@@ -24,7 +24,8 @@ void witness_run(const struct test_trace *t, const char *policy, uint32_t slots,
 /* Hits and accesses of plain LRU, layer by layer, over the experts of each step one at a time in order of first touch. */
 void witness_flattened(const struct test_trace *t, uint32_t slots, const moesim_run_params *params, struct witness *out);
 
-/* Scope global: lru, lfu or belady in `bytes` over all layers. Fills hits, active (counted), accesses, all_hits, read_bytes. */
+/* Scope global: lru, lfu or belady in `bytes` over all layers. Fills hits, active (counted), accesses, all_hits, read_bytes,
+ * insertions and evictions. */
 void witness_global(const struct test_trace *t, const char *policy, uint64_t bytes, const moesim_run_params *params,
                     struct witness *out);
 

@@ -153,6 +153,7 @@ static void shrink(struct other *o)
         if (victim == NULL)
             return;
         victim->resident = false;
+        o->out->evictions++;
         o->bytes -= o->run.t->expert_bytes[(size_t)(victim - o->item) / o->run.e];
     }
 }
@@ -168,6 +169,7 @@ static void global_event(struct other *o, size_t step, uint32_t layer)
         count_access(o, step, it->resident);
         o->bytes += it->resident ? 0 : bytes;
         o->out->read_bytes += it->resident ? 0 : bytes;
+        o->out->insertions += !it->resident;
         it->resident = true;
         it->count++;
     }
