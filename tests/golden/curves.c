@@ -94,6 +94,9 @@ START_TEST(test_residency)
         ck_assert_uint_eq(out.observed_wrong, 0);
         checked += out.observed_checked;
         moesim_outcome_fini(&out);
+        test_run_global(path, "lru", model[m].recorded_mib * MIB / 2, &params, &out);
+        ck_assert_uint_gt(out.observed_wrong, 0);       /* another budget is told apart */
+        moesim_outcome_fini(&out);
     }
     printf("known answers checked: %llu recorded residencies agree\n", (unsigned long long)checked);
     ck_assert_uint_eq(checked, 83586);
