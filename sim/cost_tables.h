@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Inside of a costing, for the executors alone: effects are applied, tables are evaluated for every number of tokens of a
+ * decode event, so that the hot path looks up and adds. All times are seconds. Results equal moesim_profile_cpu_s and
+ * moesim_profile_gpu_s bit for bit.
+ */
+#ifndef MOESIM_SIM_COST_TABLES_H
+#define MOESIM_SIM_COST_TABLES_H
+
+#include "sim/costing.h"
+
+#define MOESIM_MOST_EXPERTS 1024u    /* of one layer, as moesim/policy.h says */
+
+/* Experts of one size. */
+typedef struct moesim_cost_size {
+    uint64_t bytes;
+    double stream_s;             /* bytes / β: the part of a copy that streams from DRAM */
+    double copy_s;               /* α + bytes / β */
+    double gpu_scale;            /* bytes / bytes of the GPU table */
+    double most_moved_s;         /* largest entry of moved_s */
+    double *moved_s;             /* [max_tokens + 1] g(1, n) */
+    double *cpu_s;               /* [max_tokens + 1] t(n) */
+    double *slowed;              /* [max_tokens + 1] min(1, B / (β + bytes / t(n))): speed while both stream */
+} moesim_cost_size;
+
+struct moesim_costing {
+    enum moesim_time_mode mode;
+    const moesim_profile *profile;
+    double bandwidth;
+    uint32_t num_layers, max_tokens, staging, num_sizes;
+    bool overlap;
+    double dram;                 /* B/s; infinite: not shared */
+    double alpha;
+    double other_gpu, other_host, sync, policy, head;
+    double launch, step, combine, return_alpha, return_bandwidth, hidden_bytes;
+    double paper_copy, paper_tau, paper_layer;
+    moesim_cost_size *size;      /* [num_sizes] */
+    const moesim_cost_size **layer;  /* [M] */
+    double *stream_s;            /* [M] of one copy (paper: all of it) */
+    double *h2d_s, *cpu_view;    /* [M], [max_rows + 1] */
+    uint32_t *segment;           /* [MOST_EXPERTS + 1] of the experts axis, and where in it */
+    double *at;
+    moesim_costs view;
+};
+
+/* Bilinear g(experts, tokens): tokens first, then experts, 1 ≤ experts ≤ MOST_EXPERTS. */
+double moesim_cost_grouped(const moesim_costing *c, const moesim_cost_size *size, uint32_t experts, double tokens);
+
+/* One moved expert again after its copy. */
+static inline double moesim_cost_moved(const moesim_costing *c, const moesim_cost_size *size, uint32_t tokens)
+{
+    return tokens <= c->max_tokens ? size->moved_s[tokens] : moesim_cost_grouped(c, size, 1, tokens);
+}
+
+/* One expert on the CPU. */
+static inline double moesim_cost_cpu(const moesim_costing *c, const moesim_cost_size *size, uint32_t tokens)
+{
+    return tokens <= c->max_tokens ? size->cpu_s[tokens] : moesim_profile_cpu_s(c->profile, tokens, (double)size->bytes);
+}
+
+/* Share of its speed that each of link and CPU keeps while both stream. */
+static inline double moesim_cost_slowed(const moesim_costing *c, const moesim_cost_size *size, uint32_t tokens)
+{
+    if (tokens <= c->max_tokens)
+        return size->slowed[tokens];
+    const double wanted = c->bandwidth + (double)size->bytes / moesim_cost_cpu(c, size, tokens);
+    return wanted > c->dram ? c->dram / wanted : 1.0;
+}
+
+/* All hits of an event as one grouped call. */
+static inline double moesim_cost_hits(const moesim_costing *c, const moesim_cost_size *size, uint32_t hits, uint32_t tokens)
+{
+    return hits == 0 ? 0.0 : c->launch + moesim_cost_grouped(c, size, hits, (double)tokens / hits);
+}
+
+/* Activations to the host, or CPU results back. */
+static inline double moesim_cost_return(const moesim_costing *c, uint32_t rows)
+{
+    return c->return_alpha + rows * c->hidden_bytes / c->return_bandwidth;
+}
+
+#endif
