@@ -21,10 +21,10 @@
 
 #define MOESIM_RESULT_TABLES 16u
 #define MOESIM_RESULT_COLUMNS 512u                       /* of one table */
-#define MOESIM_RESULT_ATTRIBUTES 256u
+#define MOESIM_RESULT_ATTRIBUTES 64u
 #define MOESIM_RESULT_ATTRIBUTE_BYTES ((size_t)1 << 20)  /* of one attribute */
 #define MOESIM_RESULT_TEXT_BYTES 4096u                   /* of one text in a column, the final zero included */
-#define MOESIM_RESULT_BYTES (UINT64_C(2) << 30)          /* of all columns, in memory */
+#define MOESIM_RESULT_BYTES (UINT64_C(2) << 30)          /* of all columns and texts, in memory */
 
 /* A column: exactly one of the arrays is set; `n` of its table. Names are the JSON and CSV keys. Texts are NUL-ended, never
  * NULL, and shared: equal texts of one result are one pointer, so they must not be written to or freed. */
@@ -54,7 +54,6 @@ typedef struct moesim_result {
     moesim_attribute *attribute;
     moesim_table *table;
     struct moesim_result_pool *pool;
-    uint64_t bytes;              /* of all columns so far */
 } moesim_result;
 
 void moesim_result_init(moesim_result *r);

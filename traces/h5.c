@@ -60,6 +60,7 @@ static void prepare(void)
     type_ids[MOESIM_H5_U32] = H5T_STD_U32LE;
     type_ids[MOESIM_H5_U64] = H5T_STD_U64LE;
     type_ids[MOESIM_H5_I32] = H5T_STD_I32LE;
+    type_ids[MOESIM_H5_I64] = H5T_STD_I64LE;
     type_ids[MOESIM_H5_F16] = make_f16();
     type_ids[MOESIM_H5_F32] = H5T_IEEE_F32LE;
     type_ids[MOESIM_H5_F64] = H5T_IEEE_F64LE;

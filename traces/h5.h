@@ -32,6 +32,7 @@ enum moesim_h5_type {
     MOESIM_H5_U32,
     MOESIM_H5_U64,
     MOESIM_H5_I32,
+    MOESIM_H5_I64,            /* results */
     MOESIM_H5_F16,
     MOESIM_H5_F32,
     MOESIM_H5_F64,
@@ -76,6 +77,9 @@ void moesim_h5_close(moesim_h5_file *file);   /* closed or never opened: nothing
 moesim_code moesim_h5_attr_text(const moesim_h5_file *file, const char *name, char out[256], bool *found, moesim_error *err);
 moesim_code moesim_h5_attr_u64(const moesim_h5_file *file, const char *name, uint64_t *out, bool *found, moesim_error *err);
 moesim_code moesim_h5_attr_real(const moesim_h5_file *file, const char *name, double *out, bool *found, moesim_error *err);
+
+/* Text of any length up to `max` bytes, a FORMAT error beyond it; *out is malloc'd, NULL where absent. */
+moesim_code moesim_h5_attr_string(const moesim_h5_file *file, const char *name, size_t max, char **out, moesim_error *err);
 
 /* Copies at most `length` bytes of text (ends at the first zero) into out, cut to room at a character's border; control
  * characters and bytes that are not UTF-8 become '?', so that a file cannot write to a terminal. */

@@ -7,6 +7,7 @@
 #include "traces/h5text.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MAX_FIXED_TEXT 65536   /* bytes of a fixed-length string attribute */
@@ -78,14 +79,14 @@ static moesim_code unreadable(const moesim_h5_file *file, const char *name, moes
     return moesim_fail(err, MOESIM_E_FORMAT, "%s: attribute %s cannot be read: the file is damaged", file->path, name);
 }
 
-static moesim_code read_text(const moesim_h5_file *file, const char *name, const attribute *a, char out[256],
+static moesim_code read_text(const moesim_h5_file *file, const char *name, const attribute *a, char *out, size_t room,
                              moesim_error *err)
 {
     const size_t size = H5Tget_size(a->type);
     if (H5Tis_variable_str(a->type) > 0) {
         unsigned char raw[MOESIM_H5_HEAP_ID_BYTES];
         return H5Aread(a->id, moesim_h5_heap_id_type(), raw) < 0 ? unreadable(file, name, err)
-                                                                 : moesim_h5_heap_text(file, name, raw, out, err);
+                                                                 : moesim_h5_heap_text(file, name, raw, out, room, err);
     }
     if (size == 0 || size > MAX_FIXED_TEXT)
         return moesim_fail(err, MOESIM_E_FORMAT, "%s: attribute %s is a string of %zu bytes, at most %d are allowed",
@@ -100,7 +101,7 @@ static moesim_code read_text(const moesim_h5_file *file, const char *name, const
         size_t length = strnlen(text, size);
         while (H5Tget_strpad(a->type) == H5T_STR_SPACEPAD && length > 0 && text[length - 1] == ' ')
             length--;
-        moesim_h5_clean(text, length, out, 256);
+        moesim_h5_clean(text, length, out, room);
     }
     (void)H5free_memory(text);
     return code;
@@ -115,10 +116,61 @@ moesim_code moesim_h5_attr_text(const moesim_h5_file *file, const char *name, ch
         return code;
     code = open_attribute(file, name, &a, found, err);
     if (code == MOESIM_OK && *found)
-        code = H5Tget_class(a.type) == H5T_STRING ? read_text(file, name, &a, out, err)
+        code = H5Tget_class(a.type) == H5T_STRING ? read_text(file, name, &a, out, 256, err)
                                                   : wrong_type(file, name, a.type, "a string", err);
     close_attribute(&a);
     moesim_h5_leave();
+    return code;
+}
+
+/* Bytes that the text may have, read off the type or the reference. */
+static moesim_code text_bytes(const moesim_h5_file *file, const char *name, const attribute *a, size_t *bytes,
+                              moesim_error *err)
+{
+    unsigned char raw[MOESIM_H5_HEAP_ID_BYTES];
+    if (H5Tget_class(a->type) != H5T_STRING)
+        return wrong_type(file, name, a->type, "a string", err);
+    *bytes = H5Tget_size(a->type);
+    if (H5Tis_variable_str(a->type) <= 0)
+        return MOESIM_OK;
+    if (H5Aread(a->id, moesim_h5_heap_id_type(), raw) < 0)
+        return unreadable(file, name, err);
+    *bytes = moesim_h5_heap_length(raw);
+    return MOESIM_OK;
+}
+
+static moesim_code read_string(const moesim_h5_file *file, const char *name, const attribute *a, size_t max, char **out,
+                               moesim_error *err)
+{
+    size_t bytes = 0;
+    const moesim_code code = text_bytes(file, name, a, &bytes, err);
+    if (code != MOESIM_OK)
+        return code;
+    if (bytes > max)
+        return moesim_fail(err, MOESIM_E_FORMAT, "%s: attribute %s is a string of %zu bytes, at most %zu are allowed",
+                           file->path, name, bytes, max);
+    if ((*out = malloc(bytes + 1)) == NULL)
+        return moesim_fail_nomem(err, name, bytes + 1);
+    return read_text(file, name, a, *out, bytes + 1, err);
+}
+
+moesim_code moesim_h5_attr_string(const moesim_h5_file *file, const char *name, size_t max, char **out, moesim_error *err)
+{
+    attribute a;
+    bool found = false;
+    *out = NULL;
+    moesim_code code = moesim_h5_enter(err);
+    if (code != MOESIM_OK)
+        return code;
+    code = open_attribute(file, name, &a, &found, err);
+    if (code == MOESIM_OK && found)
+        code = read_string(file, name, &a, max, out, err);
+    close_attribute(&a);
+    moesim_h5_leave();
+    if (code != MOESIM_OK) {
+        free(*out);
+        *out = NULL;
+    }
     return code;
 }
 

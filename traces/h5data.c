@@ -76,8 +76,8 @@ static moesim_code check_path(const moesim_h5_dataset *d, bool *found, moesim_er
 
 static moesim_code check_type(moesim_h5_dataset *d, uint32_t types, moesim_error *err)
 {
-    static const char *const names[MOESIM_H5_TYPES] = {"uint8",   "uint16",  "uint32",  "uint64",      "int32",
-                                                       "float16", "float32", "float64", "fixed string"};
+    static const char *const names[MOESIM_H5_TYPES] = {"uint8",   "uint16",  "uint32",  "uint64",  "int32",
+                                                       "int64",   "float16", "float32", "float64", "fixed string"};
     char want[64] = "", have[64];
     if ((d->type = H5Dget_type(d->id)) < 0)
         return damaged(d, "its type", err);

@@ -142,10 +142,15 @@ static uint64_t find_object(const unsigned char *heap, uint64_t bytes, uint64_t 
     return 0;
 }
 
-moesim_code moesim_h5_heap_text(const moesim_h5_file *file, const char *name, const unsigned char id[MOESIM_H5_HEAP_ID_BYTES],
-                                char out[256], moesim_error *err)
+size_t moesim_h5_heap_length(const unsigned char id[MOESIM_H5_HEAP_ID_BYTES])
 {
-    const uint64_t length = number(id, 4), address = number(id + 4, 8), index = number(id + 12, 4);
+    return (size_t)number(id, 4);
+}
+
+moesim_code moesim_h5_heap_text(const moesim_h5_file *file, const char *name, const unsigned char id[MOESIM_H5_HEAP_ID_BYTES],
+                                char *out, size_t room, moesim_error *err)
+{
+    const uint64_t length = moesim_h5_heap_length(id), address = number(id + 4, 8), index = number(id + 12, 4);
     uint64_t bytes = 0, size = 0;
     out[0] = '\0';
     if (length == 0)
@@ -154,7 +159,7 @@ moesim_code moesim_h5_heap_text(const moesim_h5_file *file, const char *name, co
     const uint64_t at = heap != NULL ? find_object(heap, bytes, index, &size) : 0;
     const bool good = at != 0 && length <= size;
     if (good)
-        moesim_h5_clean((const char *)heap + at, (size_t)length, out, 256);
+        moesim_h5_clean((const char *)heap + at, (size_t)length, out, room);
     free(heap);
     return good ? MOESIM_OK
                 : moesim_fail(err, MOESIM_E_FORMAT, "%s: attribute %s cannot be read: the heap of its text is damaged",

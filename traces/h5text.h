@@ -16,8 +16,11 @@ bool moesim_h5_heap_prepare(void);
 /* To H5Aread or H5Dread variable-length text with: MOESIM_H5_HEAP_ID_BYTES for each element. */
 hid_t moesim_h5_heap_id_type(void);
 
+/* Bytes of the text that a reference leads to, as the reference says. */
+size_t moesim_h5_heap_length(const unsigned char id[MOESIM_H5_HEAP_ID_BYTES]);
+
 /* The text that a reference leads to, cleaned by moesim_h5_clean. name: of the attribute, for messages. */
 moesim_code moesim_h5_heap_text(const moesim_h5_file *file, const char *name, const unsigned char id[MOESIM_H5_HEAP_ID_BYTES],
-                                char out[256], moesim_error *err);
+                                char *out, size_t room, moesim_error *err);
 
 #endif
