@@ -17,10 +17,9 @@ typedef struct moesim_cost_size {
     double stream_s;             /* bytes / β: the part of a copy that streams from DRAM */
     double copy_s;               /* α + bytes / β */
     double gpu_scale;            /* bytes / bytes of the GPU table */
-    double most_moved_s;         /* largest entry of moved_s */
     double *moved_s;             /* [max_tokens + 1] g(1, n) */
     double *cpu_s;               /* [max_tokens + 1] t(n) */
-    double *slowed;              /* [max_tokens + 1] min(1, B / (β + bytes / t(n))): speed while both stream */
+    double *stretch;             /* [max_tokens + 1] max(1, (β + bytes / t(n)) / B): how much longer while both stream */
 } moesim_cost_size;
 
 struct moesim_costing {
@@ -58,13 +57,13 @@ static inline double moesim_cost_cpu(const moesim_costing *c, const moesim_cost_
     return tokens <= c->max_tokens ? size->cpu_s[tokens] : moesim_profile_cpu_s(c->profile, tokens, (double)size->bytes);
 }
 
-/* Share of its speed that each of link and CPU keeps while both stream. */
-static inline double moesim_cost_slowed(const moesim_costing *c, const moesim_cost_size *size, uint32_t tokens)
+double moesim_cost_stretched(const moesim_costing *c, const moesim_cost_size *size, double cpu_s);
+
+/* How much longer both link and CPU take while both stream. */
+static inline double moesim_cost_stretch(const moesim_costing *c, const moesim_cost_size *size, uint32_t tokens)
 {
-    if (tokens <= c->max_tokens)
-        return size->slowed[tokens];
-    const double wanted = c->bandwidth + (double)size->bytes / moesim_cost_cpu(c, size, tokens);
-    return wanted > c->dram ? c->dram / wanted : 1.0;
+    return tokens <= c->max_tokens ? size->stretch[tokens]
+                                   : moesim_cost_stretched(c, size, moesim_cost_cpu(c, size, tokens));
 }
 
 /* All hits of an event as one grouped call. */

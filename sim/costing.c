@@ -108,6 +108,12 @@ double moesim_cost_grouped(const moesim_costing *c, const moesim_cost_size *size
     return line(line(few[j], few[j + 1], at), line(many[j], many[j + 1], at), c->at[experts]) * size->gpu_scale;
 }
 
+double moesim_cost_stretched(const moesim_costing *c, const moesim_cost_size *size, double cpu_s)
+{
+    const double wanted = c->bandwidth + (cpu_s > 0 ? (double)size->bytes / cpu_s : 0);
+    return wanted > c->dram ? wanted / c->dram : 1.0;
+}
+
 static void place_experts(moesim_costing *c)
 {
     const moesim_gpu_table *t = &c->profile->gpu;
@@ -130,14 +136,12 @@ static moesim_code fill_size(moesim_costing *c, moesim_cost_size *s, uint64_t by
     s->gpu_scale = c->profile->gpu.num_experts > 0 ? (double)bytes / c->profile->gpu.expert_bytes : 0;
     if (moesim_alloc(n, sizeof *s->moved_s, what, (void **)&s->moved_s, err) != MOESIM_OK ||
         moesim_alloc(n, sizeof *s->cpu_s, what, (void **)&s->cpu_s, err) != MOESIM_OK ||
-        moesim_alloc(n, sizeof *s->slowed, what, (void **)&s->slowed, err) != MOESIM_OK)
+        moesim_alloc(n, sizeof *s->stretch, what, (void **)&s->stretch, err) != MOESIM_OK)
         return err->code;
     for (uint32_t i = 0; i <= c->max_tokens; i++) {
         s->moved_s[i] = moesim_cost_grouped(c, s, 1, i);
         s->cpu_s[i] = moesim_profile_cpu_s(c->profile, i, (double)bytes);
-        const double wanted = c->bandwidth + (s->cpu_s[i] > 0 ? (double)bytes / s->cpu_s[i] : 0);
-        s->slowed[i] = wanted > c->dram ? c->dram / wanted : 1.0;
-        s->most_moved_s = fmax(s->most_moved_s, s->moved_s[i]);
+        s->stretch[i] = moesim_cost_stretched(c, s, s->cpu_s[i]);
     }
     return MOESIM_OK;
 }
@@ -244,7 +248,7 @@ void moesim_costing_destroy(moesim_costing **costing)
     for (uint32_t i = 0; i < c->num_sizes; i++) {
         free(c->size[i].moved_s);
         free(c->size[i].cpu_s);
-        free(c->size[i].slowed);
+        free(c->size[i].stretch);
     }
     free(c->size);
     free(c->layer);

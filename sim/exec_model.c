@@ -51,7 +51,7 @@ static bool may_share(const moesim_clocked *x, const moesim_work *w)
     if (isinf(x->costing->dram) || (w->n_moved == 0 && moesim_link_idle(&x->link)))
         return false;
     for (uint32_t i = 0; i < w->n_cpu; i++)
-        if (moesim_cost_slowed(x->costing, size, w->cpu_tokens[i]) < 1.0)
+        if (moesim_cost_stretch(x->costing, size, w->cpu_tokens[i]) > 1.0)
             return true;
     return false;
 }

@@ -7,6 +7,10 @@
 
 #include <math.h>
 
+/* No NaN occurs, and fmax would be a call. */
+static inline double later(double a, double b) { return a > b ? a : b; }
+static inline double sooner(double a, double b) { return a < b ? a : b; }
+
 /* The experts of the CPU path, one after another. */
 typedef struct pool {
     const moesim_costing *costing;
@@ -14,7 +18,7 @@ typedef struct pool {
     const uint32_t *tokens;
     uint32_t next, n;            /* expert in work; n: all done, at `at` */
     double at;                   /* brought up to here, or begins here */
-    double left, speed;          /* of the expert in work: seconds at full speed; speed beside a streaming link */
+    double left, stretch;        /* of the expert in work: seconds alone; how much longer beside a streaming link */
     bool shared;
 } pool;
 
@@ -35,7 +39,7 @@ static void load_expert(pool *p)
     if (p->next == p->n)
         return;
     p->left = moesim_cost_cpu(p->costing, p->size, p->tokens[p->next]);
-    p->speed = p->shared ? moesim_cost_slowed(p->costing, p->size, p->tokens[p->next]) : 1.0;
+    p->stretch = p->shared ? moesim_cost_stretch(p->costing, p->size, p->tokens[p->next]) : 1.0;
 }
 
 static void next_expert(pool *p)
@@ -52,7 +56,7 @@ static void compute_alone(pool *p, double to)
         next_expert(p);
     }
     if (p->next < p->n && p->at < to) {
-        p->left = fmax(0.0, p->left - (to - p->at));
+        p->left = later(0.0, p->left - (to - p->at));
         p->at = to;
     }
 }
@@ -72,8 +76,8 @@ static double copy_end(pool *p, double from, double fixed, double stream)
             stream -= p->at - t;
             t = p->at;
         }
-        const double both = fmin(stream, p->left);
-        t += both / p->speed;
+        const double both = sooner(stream, p->left);
+        t += both * p->stretch;
         stream -= both;
         p->left -= both;
         p->at = t;
@@ -98,7 +102,7 @@ static void return_results(servers *s, double when)
     compute_alone(&s->pool, when);
     if (s->pool.next < s->pool.n)
         return;
-    s->free = fmax(s->pool.at, s->free) + s->carry;
+    s->free = later(s->pool.at, s->free) + s->carry;
     s->busy += s->carry;
     s->result = s->free;
     s->returned = true;
@@ -107,7 +111,7 @@ static void return_results(servers *s, double when)
 /* The copy in flight when the gate was known. */
 static void finish_flying(servers *s)
 {
-    const double stream = fmin(s->link->stream, s->link->left);
+    const double stream = sooner(s->link->stream, s->link->left);
     send(s, 0.0, s->link->left - stream, stream);
 }
 
@@ -140,14 +144,14 @@ static double move(servers *s, double hits, double *done, double *seconds)
         /* the started one first, the others in order */
         const uint32_t k = started == w->n_moved || i > started ? i : i == 0 ? started : i - 1;
         if (k != started) {
-            double begin = fmax(from, s->free);
+            double begin = later(from, s->free);
             if (i >= c->staging)
-                begin = fmax(begin, done[i - c->staging]);
+                begin = later(begin, done[i - c->staging]);
             return_results(s, begin);
-            send(s, fmax(begin, s->free), c->alpha, size->stream_s);
+            send(s, later(begin, s->free), c->alpha, size->stream_s);
         }
         const double g = moesim_cost_moved(c, size, w->moved_tokens[k]);
-        last = done[i] = fmax(last, s->free) + g;
+        last = done[i] = later(last, s->free) + g;
         *seconds += g;
     }
     return last;
@@ -195,6 +199,6 @@ void moesim_timeline_run(const moesim_costing *costing, const moesim_work *work,
         out->cpu = s.result + costing->combine;
         out->busy_cpu = costing->step + (s.pool.at - begin);
     }
-    out->end = fmax(out->gpu, out->cpu);
+    out->end = later(out->gpu, out->cpu);
     out->busy_link = s.busy + moesim_link_run(link, out->end - s.free);
 }
