@@ -15,6 +15,7 @@ while [ "$(date +%s)" -lt "$end" ]; do
     "$build/tests/property/property_brute" 1000 "$seed"
     "$build/tests/property/property_differential" 300 "$seed"
     "$build/tests/property/property_inequalities" 30 "$seed"
+    "$build/tests/fuzz/fuzz_mutate" 5000 "$seed" traces/samples/sample.h5
     seed=$((seed + 1000))
     rounds=$((rounds + 1))
 done
