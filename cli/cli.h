@@ -35,6 +35,9 @@ MOESIM_COMMAND(trace_convert);
 MOESIM_COMMAND(trace_import);
 MOESIM_COMMAND(policies);
 MOESIM_COMMAND(policy);           /* policy new NAME */
+MOESIM_COMMAND(profile);          /* dispatches to the ones below */
+MOESIM_COMMAND(profile_show);
+MOESIM_COMMAND(profile_models);
 
 /* Opens a trace for a command. old_format: a file with an old superblock is first converted by a child process under memory
  * and CPU limits into a temporary file, which is opened instead and unlinked. */

@@ -23,6 +23,7 @@ static const moesim_command commands[] = {
     { "policies", &moesim_usage_policies, moesim_cmd_policies },
     { "policy", &moesim_usage_policy, moesim_cmd_policy },
     { "trace", &moesim_usage_trace, moesim_cmd_trace },
+    { "profile", &moesim_usage_profile, moesim_cmd_profile },
     { NULL, NULL, NULL },
 };
 

@@ -33,8 +33,9 @@ moesim_code moesim_geometry_find(const char *name, const moesim_geometry **out, 
 /* Bytes of one routed expert: 3·hidden·intermediate weights (gate, up, down; no biases). */
 uint64_t moesim_geometry_expert_bytes(const moesim_geometry *g, enum moesim_dtype dtype);
 
-/* Everything else that stays on the GPU: attention, shared experts (each as wide as a routed one) and dense layers in dtype (bf16
- * beside mxfp4 experts), router, embeddings and LM head in bf16; norms and biases are left out. 0 if a size is unknown. */
+/* Everything else that stays on the GPU: attention, shared experts (each as wide as a routed one) and dense layers in
+ * dtype (bf16 beside mxfp4 experts), router, embeddings and LM head in bf16; norms and biases are left out. 0 if a size is
+ * unknown. */
 uint64_t moesim_geometry_resident_bytes(const moesim_geometry *g, enum moesim_dtype dtype);
 
 /* Keys and values of one token over all layers, bf16; 0 if a size is unknown. */

@@ -38,9 +38,9 @@ static moesim_code fail_name(const char *name, moesim_error *err)
         const int chars = snprintf(all + used, sizeof all - used, "%s%s", used > 0 ? ", " : "", *n);
         used += chars > 0 ? (size_t)chars : 0;
     }
-    return moesim_fail(err, MOESIM_E_USAGE, "'%s' is no profile; built in are %s%s%s%s; a file's name ends in .json or has a '/'",
-                       name, all, nearest != NULL ? " (did you mean " : "", nearest != NULL ? nearest : "",
-                       nearest != NULL ? "?)" : "");
+    return moesim_fail(err, MOESIM_E_USAGE,
+                       "'%s' is no profile; built in are %s%s%s%s; a file's name ends in .json or has a '/'", name, all,
+                       nearest != NULL ? " (did you mean " : "", nearest != NULL ? nearest : "", nearest != NULL ? "?)" : "");
 }
 
 /* Until the end of the file or the buffer. */

@@ -29,7 +29,7 @@ static moesim_code fail_key(const char *key, moesim_error *err)
     const char *nearest = moesim_nearest(key, names);
     if (nearest != NULL)
         return moesim_fail(err, MOESIM_E_USAGE, "--set %s: no such constant; did you mean '%s'?", plain, nearest);
-    return moesim_fail(err, MOESIM_E_USAGE, "--set %s: no such constant; 'moesim profile show' lists them", plain);
+    return moesim_fail(err, MOESIM_E_USAGE, "--set %s: no such constant; 'moesim profile show NAME' lists them", plain);
 }
 
 /* Characters of a decimal number at the start of text; an e that no digit follows belongs to the unit. */
@@ -71,9 +71,12 @@ static moesim_code parse_value(const moesim_profile_spec *spec, const char *text
 static bool listed(const char *list, const char *key)
 {
     const size_t n = strlen(key);
-    for (const char *entry = list; entry != NULL && *entry != '\0'; entry = strchr(entry, ','), entry += entry != NULL)
-        if (strncmp(entry, key, n) == 0 && entry[n] == '=')
+    while (*list != '\0') {
+        if (strncmp(list, key, n) == 0 && list[n] == '=')
             return true;
+        list += strcspn(list, ",");
+        list += *list == ',' ? 1 : 0;
+    }
     return false;
 }
 

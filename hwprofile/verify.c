@@ -67,7 +67,8 @@ static void warn_cpu(const moesim_profile *p)
 {
     for (uint32_t i = 1; i < p->cpu.points; i++) {
         if (p->cpu.seconds[i] < p->cpu.seconds[i - 1]) {
-            moesim_log(MOESIM_LOG_WARN, "%s: cpu.table.times[%u] is below the time before it: more tokens cost less", p->path, i);
+            moesim_log(MOESIM_LOG_WARN, "%s: cpu.table.times[%u] is below the time before it: more tokens cost less", p->path,
+                       i);
             return;
         }
     }

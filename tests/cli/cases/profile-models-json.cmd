@@ -1,0 +1,1 @@
+moesim profile models deepseek-v3 --format json

@@ -1,0 +1,1 @@
+moesim profile models llada2.0-flash --dtype fp8

@@ -1,0 +1,1 @@
+moesim profile models GPT-OSS-20b --dtype mxfp4

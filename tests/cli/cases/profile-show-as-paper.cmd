@@ -1,0 +1,1 @@
+moesim profile show paper-a --as llada2.0-mini

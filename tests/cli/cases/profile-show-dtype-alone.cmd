@@ -1,0 +1,1 @@
+moesim profile show pcie5-default --dtype int4

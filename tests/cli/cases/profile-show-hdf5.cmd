@@ -1,0 +1,1 @@
+moesim profile show ./sample.h5

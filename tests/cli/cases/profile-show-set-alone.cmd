@@ -1,0 +1,1 @@
+moesim profile show --set sync=1us
