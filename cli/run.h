@@ -12,6 +12,7 @@
 #include "base/args.h"
 #include "cli/cachelist.h"
 #include "cli/gap.h"
+#include "cli/paired.h"
 #include "policies/registry.h"
 #include "sim/metrics.h"
 #include "sim/sim.h"
@@ -95,8 +96,7 @@ static inline moesim_interval moesim_report_interval(const moesim_report *r, siz
     return r->interval[cell * r->num_metrics + metric];
 }
 
-/* True where the interval is defined and does not contain 0, and the sign-flip test agrees (p < 0.05). With few requests the
- * interval alone would say so too easily: with five or fewer, p cannot get below 0.05. */
+/* cli/paired.h has the rule. */
 bool moesim_pair_distinguishable(const moesim_pair *pair);
 
 /* Index of a figure, by name; a name that does not exist is a bug (num_metrics is returned). */

@@ -12,7 +12,6 @@
 
 /* Figures that --baseline compares: misses rank policies, utilisation is the paper's measure. */
 static const char *const compared[] = { "misses_per_pass", "utilisation" };
-#define SIGNIFICANT 0.05
 #define NUM_COMPARED (sizeof compared / sizeof compared[0])
 
 #define COUNT(name) \
@@ -74,7 +73,7 @@ size_t moesim_metric_index(const char *name)
 
 bool moesim_pair_distinguishable(const moesim_pair *pair)
 {
-    return (pair->result.interval.lo > 0 || pair->result.interval.hi < 0) && pair->result.p < SIGNIFICANT;
+    return moesim_paired_distinguishable(&pair->result);
 }
 
 /* Numerators and denominators of one figure, by request. */

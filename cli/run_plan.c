@@ -5,10 +5,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/arena.h"
 #include "base/options.h"
+#include "cli/paths.h"
 #include "cli/run.h"
 
 #define OUTCOME_BYTES ((size_t)1 << 30)     /* most memory for per-request sums */
@@ -103,22 +103,12 @@ static moesim_code check_requests(moesim_report *r, moesim_error *err)
     return MOESIM_OK;
 }
 
-static bool same_file(const char *a, const char *b)
-{
-    struct stat sa, sb;
-    if (a == NULL || b == NULL)
-        return false;
-    if (strcmp(a, b) == 0)
-        return true;
-    return stat(a, &sa) == 0 && stat(b, &sb) == 0 && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
-}
-
 static moesim_code check_files(const moesim_report *r, moesim_error *err)
 {
     const moesim_run_options *o = r->options;
-    if (same_file(o->csv, o->path) || same_file(o->decisions, o->path))
+    if (moesim_same_file(o->csv, o->path) || moesim_same_file(o->decisions, o->path))
         return moesim_fail(err, MOESIM_E_USAGE, "%s: the trace itself may not be written over", o->path);
-    if (same_file(o->csv, o->decisions))
+    if (moesim_same_file(o->csv, o->decisions))
         return moesim_fail(err, MOESIM_E_USAGE, "%s: --csv and --decisions name the same file", o->csv);
     return MOESIM_OK;
 }
