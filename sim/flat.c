@@ -59,7 +59,7 @@ static moesim_code select_one(moesim_instance *in, const moesim_window *w, moesi
     };
     if (in->policy->retain(in->state, v, &keys) != 0)
         return moesim_plan_stopped(in, "retain", in->base.clock, err);
-    if (in->kernels->select(value, tie, turn->candidates, turn->before, words, v->slots, turn->keep) != 0)
+    if (in->kernels->select(value, tie, turn->candidates, turn->before, words, v->slots, turn->keep, NULL) != 0)
         return moesim_plan_nan(in, turn, value, tie, err);
     const uint32_t kept = moesim_bits_count(turn->keep, words);
     in->refused += (keys.n_candidates < in->slots[turn->layer] ? keys.n_candidates : in->slots[turn->layer]) - kept;

@@ -2,12 +2,13 @@
  *
  * Inner loops, compiled once per instruction set; KERNELS_SUFFIX (_base, _avx2) names the variant.
  *
- * Selection maps doubles to integers of the same order, finds the key on the boundary by narrowing a range around it, and
- * marks what lies above in one pass. A group of equal keys on the boundary is settled by the next
- * criterion.
+ * Selection never moves keys. It marks, as a bitset, what is not below a pivot taken from samples; one side of the pivot is
+ * settled then and the search goes on in the other, until a few are left, which are sorted. A group of equal keys on the
+ * boundary is settled by the next criterion.
  */
 #include "sim/kernels.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/bits.h"
@@ -21,14 +22,6 @@
 #define JOIN(a, b) JOIN_(a, b)
 
 #define MAX_WORDS 16u
-#define MAX_EXPERTS (MAX_WORDS * 64u)
-#define ROOM (MAX_EXPERTS + 4u)   /* packing writes four entries at a time */
-
-typedef struct keys {
-    uint32_t n;                  /* packed */
-    int64_t dense[MAX_EXPERTS] __attribute__((aligned(32)));
-    int64_t packed[ROOM];
-} keys;
 
 static void collect(const uint16_t *expert, size_t stride, uint32_t rows, uint32_t k, uint64_t *active, uint32_t words)
 {
@@ -58,84 +51,186 @@ static uint32_t list(const uint64_t *active, uint32_t words, uint16_t *out)
     return n;
 }
 
-/* Samples, and the length from which on they are no longer needed. */
-#define FEW 8u
+/* ---- selection ------------------------------------------------------------------------------------------------- */
 
-typedef struct range {
-    int64_t low, high;           /* inclusive */
-} range;
+#define SAMPLES 8u
 
-/* Where the k-th greatest of n > FEW elements probably lies: between the neighbours of its like among FEW samples, or open
- * where there is no neighbour. single: one element instead. */
-static range choose_range(const int64_t *x, uint32_t n, uint32_t k, int single)
+/* Keys by expert: doubles without NaN, or unsigned integers. The kind is a constant wherever these functions are inlined. */
+typedef struct key_array {
+    const double *value;
+    const uint64_t *key;         /* NULL: doubles */
+} key_array;
+
+#define KERNEL static inline __attribute__((always_inline))
+
+/* The key of one expert as an unsigned integer of the same order; −0 equals 0. */
+KERNEL uint64_t key_of(const key_array a, uint32_t e)
 {
-    int64_t sample[FEW];
-    for (uint32_t i = 0; i < FEW; i++)
-        sample[i] = x[i * n / FEW];
-    const uint32_t standing = 1 + (k - 1) * FEW / n;
-    if (single) {
-        const int64_t middle = kernels_kth_of_few(sample, standing);
-        return (range){ middle, middle };
-    }
-    return (range){ standing < FEW ? kernels_kth_of_few(sample, standing + 1) : KERNELS_NONE,
-                    standing > 1 ? kernels_kth_of_few(sample, standing - 1) : INT64_MAX };
+    uint64_t bits;
+    if (a.key != NULL)
+        return a.key[e];
+    const double x = a.value[e] + 0.0;
+    memcpy(&bits, &x, sizeof bits);
+    return bits ^ ((uint64_t)((int64_t)bits >> 63) | UINT64_C(1) << 63);
 }
 
-/* The k-th greatest of the packed keys, 1 ≤ k ≤ n; uses them up. Each round keeps what lies in a range that holds it; if a
- * round dropped nothing, the next one takes a single element, which it either returns or drops. */
-static int64_t kth_greatest(keys *s, uint32_t k)
+/* Members of `set` whose key is at least `bound` (as key_of gives it), or above it. */
+KERNEL void mark(const key_array a, const uint64_t *set, uint32_t words, uint64_t bound, int above, uint64_t *out)
 {
-    int64_t spare[ROOM];
-    int64_t *from = s->packed, *to = spare;
-    uint32_t n = s->n, in = 0, above = 0;
-    while (n > FEW) {
-        range r = choose_range(from, n, k, in == n);
-        in = kernels_between(from, n, r.low, r.high, to, &above);
-        if (k <= above) {
-            r = (range){ r.high + 1, INT64_MAX };
-            in = kernels_between(from, n, r.low, r.high, to, &above);
-        } else if (k > above + in) {
-            r = (range){ KERNELS_NONE, r.low - 1 };
-            in = kernels_between(from, n, r.low, r.high, to, &above);
+    double x;
+    if (a.key != NULL) {
+        kernels_mark_keys(a.key, set, words, bound, above, out);
+        return;
+    }
+    bound ^= (bound >> 63) != 0 ? UINT64_C(1) << 63 : UINT64_MAX;
+    memcpy(&x, &bound, sizeof x);
+    kernels_mark(a.value, set, words, x, above, out);
+}
+
+/* Sorts eight keys, greatest first, without branches. */
+KERNEL void sort_few(uint64_t *x)
+{
+    static const uint8_t pair[19][2] = {
+        { 0, 2 }, { 1, 3 }, { 4, 6 }, { 5, 7 }, { 0, 4 }, { 1, 5 }, { 2, 6 }, { 3, 7 }, { 0, 1 }, { 2, 3 },
+        { 4, 5 }, { 6, 7 }, { 2, 4 }, { 3, 5 }, { 1, 4 }, { 3, 6 }, { 1, 2 }, { 3, 4 }, { 5, 6 },
+    };
+#pragma GCC unroll 19
+    for (uint32_t i = 0; i < 19; i++) {
+        const uint64_t a = x[pair[i][0]], b = x[pair[i][1]];
+        x[pair[i][0]] = a > b ? a : b;
+        x[pair[i][1]] = a > b ? b : a;
+    }
+}
+
+/* Keys of SAMPLES members of a set that has more: lowest and highest of each word, again and again. */
+KERNEL void take_samples(const key_array a, const uint64_t *set, uint32_t words, uint64_t *sample)
+{
+    uint64_t rest[MAX_WORDS];
+    uint32_t n = 0;
+    memcpy(rest, set, words * sizeof *rest);
+    for (uint32_t w = 0; n < SAMPLES; w = w + 1 < words ? w + 1 : 0) {
+        if (rest[w] == 0)
+            continue;
+        const uint32_t low = (uint32_t)__builtin_ctzll(rest[w]), high = 63u - (uint32_t)__builtin_clzll(rest[w]);
+        sample[n] = key_of(a, w * 64 + low);
+        sample[n + 1] = key_of(a, w * 64 + high);
+        n += low == high ? 1 : 2;
+        rest[w] &= ~(UINT64_C(1) << low | UINT64_C(1) << high);
+    }
+}
+
+/* The best k of the n ≤ KERNELS_FEW members of `open`, k < n, are added to sure, as far as ties allow; returns how many of
+ * the equal ones in tied are due. */
+KERNEL uint32_t settle_few(const key_array a, const uint64_t *open, uint32_t words, uint32_t k, uint64_t *sure, uint64_t *tied,
+                           moesim_hint *hint)
+{
+    int64_t x[KERNELS_FEW + 3], near[2];
+    uint32_t n = 0, equal;
+    MOESIM_EACH_BIT(e, open, words, { x[n++] = (int64_t)(key_of(a, e) ^ UINT64_C(1) << 63); });
+    x[n] = x[n + 1] = x[n + 2] = x[n - 1];
+    uint32_t best = kernels_rank(x, n, k, &equal, near);
+    if (hint != NULL && (!hint->known || n > 2 * KERNELS_NEAR))
+        *hint = (moesim_hint){ (uint64_t)near[0] ^ UINT64_C(1) << 63, (uint64_t)near[1] ^ UINT64_C(1) << 63, 1 };
+    k -= (uint32_t)__builtin_popcount(best);
+    for (uint32_t w = 0; w < words; w++) {
+        const uint32_t here = (uint32_t)__builtin_popcountll(open[w]);
+        sure[w] |= kernels_expand(best, open[w]);
+        tied[w] = kernels_expand(equal, open[w]);
+        best = here < 32 ? best >> here : 0;
+        equal = here < 32 ? equal >> here : 0;
+    }
+    return k;
+}
+
+/* A selection under way: `sure` is kept, of the n members of `open` the best k are still to be. */
+typedef struct search {
+    uint64_t open[MAX_WORDS], top[MAX_WORDS];
+    uint32_t n, k;
+} search;
+
+/* The part of `open` in top is settled (all kept) if it has at most k members; else the search goes on in it. Returns 1 at the
+ * end: exactly the k best were in top. */
+KERNEL int narrow(search *s, uint32_t words, uint64_t *sure)
+{
+    const uint32_t here = moesim_bits_count(s->top, words);
+    for (uint32_t w = 0; w < words; w++) {
+        sure[w] |= here <= s->k ? s->top[w] : 0;
+        s->open[w] = here <= s->k ? s->open[w] & ~s->top[w] : s->top[w];
+    }
+    s->n = here <= s->k ? s->n - here : here;
+    s->k -= here <= s->k ? here : 0;
+    return s->k == 0;
+}
+
+/* What is left of `open` is a group of equal keys. */
+KERNEL uint32_t leave_tied(const search *s, uint32_t words, uint64_t *tied)
+{
+    memcpy(tied, s->open, words * sizeof *tied);
+    return s->k;
+}
+
+/* Looks where the boundary was the last time. Returns 1 when the search is at its end; *left tells how many of tied are due. */
+KERNEL int try_hint(const key_array a, search *s, uint32_t words, uint64_t *sure, uint64_t *tied, moesim_hint *hint,
+                    uint32_t *left)
+{
+    uint64_t least[MAX_WORDS];
+    uint32_t in = 0;
+    *left = 0;
+    mark(a, s->open, words, hint->high, 1, s->top);
+    mark(a, s->open, words, hint->low, 0, least);
+    hint->known = moesim_bits_count(s->top, words) <= s->k;
+    if (narrow(s, words, sure))
+        return 1;
+    if (!hint->known)
+        return 0;
+    for (uint32_t w = 0; w < words; w++) {
+        s->top[w] = s->open[w] & least[w];
+        in += (uint32_t)__builtin_popcountll(s->top[w]);
+    }
+    hint->known = in > s->k;
+    if (in > s->k && hint->low == hint->high) {
+        memcpy(s->open, s->top, words * sizeof *tied);
+        *left = leave_tied(s, words, tied);
+        return 1;
+    }
+    return in > 0 && narrow(s, words, sure);
+}
+
+/* Of the members of `set`, *sure gets those that are certainly among the best `slots`, *tied a group of equal ones of which
+ * the returned number is still to be kept (0: none, and tied means nothing). 0 < slots < |set|. */
+KERNEL uint32_t split(const key_array a, const uint64_t *set, uint32_t words, uint32_t slots, uint64_t *sure, uint64_t *tied,
+                      moesim_hint *hint)
+{
+    search s = { .n = moesim_bits_count(set, words), .k = slots };
+    uint64_t sample[SAMPLES + 1];
+    uint32_t left;
+    memcpy(s.open, set, words * sizeof *set);
+    memset(sure, 0, words * sizeof *sure);
+    if (hint != NULL && hint->known && s.n > KERNELS_FEW && try_hint(a, &s, words, sure, tied, hint, &left))
+        return left;
+    while (s.n > KERNELS_FEW) {
+        take_samples(a, s.open, words, sample);
+        sort_few(sample);
+        const uint32_t standing = (2 * (SAMPLES + 1) * s.k + s.n) / (2 * s.n);
+        const uint64_t pivot = sample[standing < 1 ? 0 : standing > SAMPLES ? SAMPLES - 1 : standing - 1];
+        const uint32_t before = s.n;
+        mark(a, s.open, words, pivot, 0, s.top);
+        if (narrow(&s, words, sure))
+            return 0;
+        if (s.n < before)
+            continue;
+        /* the pivot is the least: either it is the boundary, or it goes */
+        mark(a, s.open, words, pivot, 1, s.top);
+        const int boundary = moesim_bits_count(s.top, words) < s.k;
+        if (narrow(&s, words, sure))
+            return 0;
+        if (boundary) {
+            if (hint != NULL)
+                *hint = (moesim_hint){ pivot, pivot, 1 };
+            return leave_tied(&s, words, tied);
         }
-        if (r.low == r.high)
-            return r.low;
-        int64_t *swap = from;
-        from = to;
-        to = swap;
-        k -= above;
-        const uint32_t before = n;
-        n = in;
-        in = in == before ? n : 0;
     }
-    for (uint32_t i = n; i < FEW; i++)
-        from[i] = KERNELS_NONE;
-    return kernels_kth_of_few(from, k);
-}
-
-/* Of the keys, *sure gets those that are certainly among the best `slots`, *tied a group of equal ones (empty if there is
- * none) of which the returned number is still to be kept. */
-static uint32_t split(keys *s, uint32_t words, uint32_t slots, uint64_t *sure, uint64_t *tied)
-{
-    memset(tied, 0, words * sizeof *tied);
-    if (slots == 0) {
-        memset(sure, 0, words * sizeof *sure);
-        return 0;
-    }
-    if (s->n <= slots) {
-        kernels_mark_above(s->dense, words, KERNELS_NONE, sure);
-        return 0;
-    }
-    const int64_t boundary = kth_greatest(s, slots);
-    kernels_mark_above(s->dense, words, boundary - 1, sure);
-    uint32_t over = moesim_bits_count(sure, words) - slots;
-    if (over == 0)
-        return 0;
-    memcpy(tied, sure, words * sizeof *tied);
-    kernels_mark_above(s->dense, words, boundary, sure);
-    for (uint32_t w = 0; w < words; w++)
-        tied[w] &= ~sure[w];
-    return moesim_bits_count(tied, words) - over;
+    return settle_few(a, s.open, words, s.k, sure, tied, hint);
 }
 
 /* Adds the n lowest ids of set to keep. */
@@ -169,41 +264,42 @@ static void keep_residents(const uint64_t *tied, const uint64_t *resident, uint3
 }
 
 static int select_best(const double *value, const double *tie, const uint64_t *candidates, const uint64_t *resident,
-                       uint32_t words, uint32_t slots, uint64_t *keep)
+                       uint32_t words, uint32_t slots, uint64_t *keep, moesim_hint *hint)
 {
-    keys s;
-    uint64_t tied[MAX_WORDS], sure[MAX_WORDS];
-    int bad = 0;
-    s.n = kernels_map(value, tie, candidates, words, 1, s.dense, s.packed, &bad);
-    if (bad)
-        return 1;
-    uint32_t left = split(&s, words, slots, keep, tied);
-    if (left == 0)
-        return 0;
-    s.n = kernels_map(tie, NULL, tied, words, 0, s.dense, s.packed, &bad);
-    left = split(&s, words, left, sure, tied);
+    uint64_t usable[MAX_WORDS], tied[MAX_WORDS], sure[MAX_WORDS], last[MAX_WORDS];
+    uint32_t missing = 0;
+    kernels_mark(value, candidates, words, -INFINITY, 1, usable);
     for (uint32_t w = 0; w < words; w++)
-        keep[w] |= sure[w];
+        missing |= usable[w] != candidates[w];
+    if (kernels_any_nan(tie, candidates, words) || (missing && kernels_any_nan(value, candidates, words)))
+        return 1;
+    if (slots == 0 || moesim_bits_count(usable, words) <= slots) {
+        for (uint32_t w = 0; w < words; w++)
+            keep[w] = slots == 0 ? 0 : usable[w];
+        return 0;
+    }
+    uint32_t left = split((key_array){ value, NULL }, usable, words, slots, keep, tied, hint);
+    if (left > 0 && left < moesim_bits_count(tied, words)) {
+        left = split((key_array){ tie, NULL }, tied, words, left, sure, last, hint != NULL ? hint + 1 : NULL);
+        for (uint32_t w = 0; w < words; w++)
+            keep[w] |= sure[w];
+        memcpy(tied, last, words * sizeof *tied);
+    }
     if (left > 0)
         keep_residents(tied, resident, words, left, keep);
     return 0;
 }
 
-/* Key 0 falls on KERNELS_NONE: those candidates are the last group, settled apart. */
 static void select_key(const uint64_t *key, const uint64_t *candidates, const uint64_t *resident, uint32_t words,
-                       uint32_t slots, uint64_t *keep)
+                       uint32_t slots, uint64_t *keep, moesim_hint *hint)
 {
-    keys s;
     uint64_t tied[MAX_WORDS];
-    s.n = kernels_map_keys(key, candidates, words, s.dense, s.packed);
-    const uint32_t with_key = s.n;
-    uint32_t left = split(&s, words, slots, keep, tied);
-    if (with_key < slots) {
-        kernels_mark_above(s.dense, words, KERNELS_NONE, tied);
+    if (slots == 0 || moesim_bits_count(candidates, words) <= slots) {
         for (uint32_t w = 0; w < words; w++)
-            tied[w] = candidates[w] & ~tied[w];
-        left = slots - with_key;
+            keep[w] = slots == 0 ? 0 : candidates[w];
+        return;
     }
+    const uint32_t left = split((key_array){ NULL, key }, candidates, words, slots, keep, tied, hint);
     if (left > 0)
         keep_residents(tied, resident, words, left, keep);
 }

@@ -10,6 +10,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Keys around the boundary of the selection before, for the next one of the same layer; zeroed: none yet. A hint says where to
+ * look first, never what is kept. */
+typedef struct moesim_hint {
+    uint64_t low, high;
+    uint64_t known;
+} moesim_hint;
+
 typedef struct moesim_kernels {
     const char *name;
 
@@ -17,13 +24,14 @@ typedef struct moesim_kernels {
     void (*collect)(const uint16_t *expert, size_t stride, uint32_t rows, uint32_t k, uint64_t *active, uint32_t words);
 
     /* Keeps the best `slots` candidates by (value, tie, resident, lower id); value −∞ never kept. value and tie are indexed by
-     * expert id (arrays of words*64 entries). Writes keep[words]. Returns 0, or 1 if a candidate's value or tie is NaN. */
+     * expert id (arrays of words*64 entries). Writes keep[words]. Returns 0, or 1 if a candidate's value or tie is NaN.
+     * hint: two, of values and of ties, or NULL. */
     int (*select)(const double *value, const double *tie, const uint64_t *candidates, const uint64_t *resident,
-                  uint32_t words, uint32_t slots, uint64_t *keep);
+                  uint32_t words, uint32_t slots, uint64_t *keep, moesim_hint *hint);
 
-    /* The same by one integer key per expert (higher is better; equal keys: resident, then lower id). */
+    /* The same by one integer key per expert (higher is better; equal keys: resident, then lower id). hint: one, or NULL. */
     void (*select_key)(const uint64_t *key, const uint64_t *candidates, const uint64_t *resident, uint32_t words,
-                       uint32_t slots, uint64_t *keep);
+                       uint32_t slots, uint64_t *keep, moesim_hint *hint);
 
     /* Writes the members ascending and returns how many; up to 4 entries beyond them are overwritten. */
     uint32_t (*list)(const uint64_t *active, uint32_t words, uint16_t *list);

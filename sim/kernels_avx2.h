@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define KERNELS_NONE INT64_MIN
+#include "base/bits.h"
 
 /* Ids are below 1024, or 65535: the low eleven bits tell them apart, and an unused slot falls beyond every expert. */
 #define ID_BITS 2048u
@@ -43,117 +43,104 @@ static inline void kernels_collect(const uint16_t *expert, size_t stride, uint32
     }
 }
 
-/* For each mask of four lanes: the 32-bit lanes of the chosen ones, moved to the front. */
-static const uint32_t KERNELS_FRONT[16][8] __attribute__((aligned(32))) = {
-    { 0, 1, 2, 3, 4, 5, 6, 7 }, { 0, 1, 2, 3, 4, 5, 6, 7 }, { 2, 3, 0, 1, 4, 5, 6, 7 }, { 0, 1, 2, 3, 4, 5, 6, 7 },
-    { 4, 5, 0, 1, 2, 3, 6, 7 }, { 0, 1, 4, 5, 2, 3, 6, 7 }, { 2, 3, 4, 5, 0, 1, 6, 7 }, { 0, 1, 2, 3, 4, 5, 6, 7 },
-    { 6, 7, 0, 1, 2, 3, 4, 5 }, { 0, 1, 6, 7, 2, 3, 4, 5 }, { 2, 3, 6, 7, 0, 1, 4, 5 }, { 0, 1, 2, 3, 6, 7, 4, 5 },
-    { 4, 5, 6, 7, 0, 1, 2, 3 }, { 0, 1, 4, 5, 6, 7, 2, 3 }, { 2, 3, 4, 5, 6, 7, 0, 1 }, { 0, 1, 2, 3, 4, 5, 6, 7 },
-};
+#define KERNELS_FEW 20u
 
-static inline uint32_t kernels_lanes(__m256i mask)
+#define KERNELS_NEAR 5
+
+static inline __m256i kernels_less(__m256i a, __m256i b)
 {
-    return (uint32_t)_mm256_movemask_pd(_mm256_castsi256_pd(mask));
+    return _mm256_blendv_epi8(a, b, _mm256_cmpgt_epi64(a, b));
 }
 
-/* Writes four lanes, the chosen ones first; returns how many those are. */
-static inline uint32_t kernels_pack(int64_t *to, __m256i x, uint32_t lanes)
+static inline int64_t kernels_least(__m256i x)
 {
-    const __m256i front = _mm256_load_si256((const __m256i *)(const void *)KERNELS_FRONT[lanes]);
-    _mm256_storeu_si256((__m256i *)(void *)to, _mm256_permutevar8x32_epi32(x, front));
-    return (uint32_t)__builtin_popcount(lanes);
+    int64_t lane[4] __attribute__((aligned(32)));
+    _mm256_store_si256((__m256i *)(void *)lane, x);
+    const int64_t a = lane[0] < lane[1] ? lane[0] : lane[1], b = lane[2] < lane[3] ? lane[2] : lane[3];
+    return a < b ? a : b;
 }
 
-static inline uint32_t kernels_map(const double *x, const double *also, const uint64_t *set, uint32_t words, int drop,
-                                   int64_t *dense, int64_t *packed, int *bad)
+/* above[i]: keys that are greater than key i. The greatest is sought as the least of the complements. The lanes beyond n hold
+ * copies of the last key, which change neither. */
+static inline uint32_t kernels_rank(const int64_t *x, uint32_t n, uint32_t k, uint32_t *tied, int64_t near[2])
 {
-    const __m256i none = _mm256_set1_epi64x(KERNELS_NONE), zero = _mm256_setzero_si256();
-    const __m256d least = _mm256_set1_pd(-INFINITY);
-    __m256i nan = zero;
-    uint32_t n = 0;
-    also = also != NULL ? also : x;
-    for (uint32_t w = 0; w < words; w++) {
-        const __m256i members = _mm256_set1_epi64x((int64_t)set[w]);
-        __m256i bit = _mm256_set_epi64x(8, 4, 2, 1);
-        for (uint32_t i = w * 64; i < (w + 1) * 64; i += 4, bit = _mm256_slli_epi64(bit, 4)) {
-            const __m256d value = _mm256_add_pd(_mm256_loadu_pd(x + i), _mm256_setzero_pd());
-            __m256i in = _mm256_cmpeq_epi64(_mm256_and_si256(members, bit), bit);
-            const __m256d odd = _mm256_cmp_pd(value, _mm256_loadu_pd(also + i), _CMP_UNORD_Q);
-            nan = _mm256_or_si256(nan, _mm256_and_si256(in, _mm256_castpd_si256(odd)));
-            if (drop)
-                in = _mm256_and_si256(in, _mm256_castpd_si256(_mm256_cmp_pd(value, least, _CMP_NEQ_UQ)));
-            const __m256i bits = _mm256_castpd_si256(value);
-            const __m256i flip = _mm256_srli_epi64(_mm256_cmpgt_epi64(zero, bits), 1);
-            const __m256i key = _mm256_blendv_epi8(none, _mm256_xor_si256(bits, flip), in);
-            _mm256_store_si256((__m256i *)(void *)(dense + i), key);
-            n += kernels_pack(packed + n, key, kernels_lanes(in));
-        }
+    const __m256i ones = _mm256_set1_epi64x(-1), most_key = _mm256_set1_epi64x(INT64_MAX);
+    const __m256i far_below = _mm256_set1_epi64x((int64_t)k + KERNELS_NEAR);
+    const __m256i far_above = _mm256_set1_epi64x((int64_t)k - KERNELS_NEAR);
+    __m256i low = most_key, high = most_key;
+    uint64_t above[KERNELS_FEW] __attribute__((aligned(32))), most = 0;
+    const __m256i limit = _mm256_set1_epi64x((int64_t)k);
+    uint32_t best = 0;
+    for (uint32_t g = 0; g < n; g += 4) {
+        const __m256i own = _mm256_loadu_si256((const __m256i *)(const void *)(x + g));
+        __m256i count = _mm256_setzero_si256();
+        for (uint32_t i = 0; i < n; i++)
+            count = _mm256_sub_epi64(count, _mm256_cmpgt_epi64(_mm256_set1_epi64x(x[i]), own));
+        _mm256_store_si256((__m256i *)(void *)(above + g), count);
+        low = kernels_less(low, _mm256_blendv_epi8(own, most_key, _mm256_cmpgt_epi64(count, far_below)));
+        const __m256i not_own = _mm256_xor_si256(own, ones);
+        high = kernels_less(high, _mm256_blendv_epi8(not_own, most_key, _mm256_cmpgt_epi64(far_above, count)));
+        best |= (uint32_t)_mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpgt_epi64(limit, count))) << g;
     }
-    *bad |= !_mm256_testz_si256(nan, nan);
-    return n;
+    best &= UINT32_MAX >> (32 - n);
+    near[0] = kernels_least(low);
+    near[1] = ~kernels_least(high);
+    *tied = 0;
+    if ((uint32_t)__builtin_popcount(best) == k)
+        return best;
+    for (uint32_t i = 0; i < n; i++)
+        most = (best >> i & 1) != 0 && above[i] > most ? above[i] : most;
+    for (uint32_t i = 0; i < n; i++)
+        *tied |= (uint32_t)((best >> i & 1) != 0 && above[i] == most) << i;
+    return best & ~*tied;
 }
 
-static inline uint32_t kernels_map_keys(const uint64_t *key, const uint64_t *set, uint32_t words, int64_t *dense,
-                                        int64_t *packed)
+static inline uint64_t kernels_expand(uint32_t rank, uint64_t word)
 {
-    const __m256i none = _mm256_set1_epi64x(KERNELS_NONE);
-    uint32_t n = 0;
-    for (uint32_t w = 0; w < words; w++) {
-        const __m256i members = _mm256_set1_epi64x((int64_t)set[w]);
-        __m256i bit = _mm256_set_epi64x(8, 4, 2, 1);
-        for (uint32_t i = w * 64; i < (w + 1) * 64; i += 4, bit = _mm256_slli_epi64(bit, 4)) {
-            const __m256i in = _mm256_cmpeq_epi64(_mm256_and_si256(members, bit), bit);
-            const __m256i value = _mm256_xor_si256(_mm256_loadu_si256((const __m256i *)(const void *)(key + i)), none);
-            const __m256i shifted = _mm256_blendv_epi8(none, value, in);
-            _mm256_store_si256((__m256i *)(void *)(dense + i), shifted);
-            n += kernels_pack(packed + n, shifted, kernels_lanes(_mm256_cmpgt_epi64(shifted, none)));
-        }
-    }
-    return n;
+    return _pdep_u64(rank, word);
 }
 
-static inline uint32_t kernels_between(const int64_t *from, uint32_t n, int64_t low, int64_t high, int64_t *to,
-                                       uint32_t *above)
+/* tie keys begin as 0, so a NaN anywhere is rare: one pass without masks tells whether to look closer. */
+static inline int kernels_any_nan(const double *x, const uint64_t *set, uint32_t words)
 {
-    const __m256i least = _mm256_set1_epi64x(low), most = _mm256_set1_epi64x(high);
-    uint32_t in = 0, over = 0;
-    for (uint32_t i = 0; i < n; i += 4) {
-        const uint32_t valid = n - i >= 4 ? 15 : (1u << (n - i)) - 1;
-        const __m256i x = _mm256_loadu_si256((const __m256i *)(const void *)(from + i));
-        const uint32_t higher = kernels_lanes(_mm256_cmpgt_epi64(x, most)) & valid;
-        const uint32_t lower = kernels_lanes(_mm256_cmpgt_epi64(least, x));
-        over += (uint32_t)__builtin_popcount(higher);
-        in += kernels_pack(to + in, x, valid & ~(higher | lower));
-    }
-    *above = over;
-    return in;
+    __m256d odd = _mm256_setzero_pd();
+    for (uint32_t i = 0; i < words * 64; i += 8)
+        odd = _mm256_or_pd(odd, _mm256_cmp_pd(_mm256_loadu_pd(x + i), _mm256_loadu_pd(x + i + 4), _CMP_UNORD_Q));
+    if (_mm256_movemask_pd(odd) == 0)
+        return 0;
+    int bad = 0;
+    MOESIM_EACH_BIT(e, set, words, { bad |= isnan(x[e]); });
+    return bad;
 }
 
-static inline int64_t kernels_kth_of_few(const int64_t *x, uint32_t k)
+static inline void kernels_mark(const double *x, const uint64_t *set, uint32_t words, double bound, int above, uint64_t *out)
 {
-    const __m256i low = _mm256_loadu_si256((const __m256i *)(const void *)x);
-    const __m256i high = _mm256_loadu_si256((const __m256i *)(const void *)(x + 4));
-    int64_t least = INT64_MAX;
-    for (uint32_t i = 0; i < 8; i++) {
-        const __m256i one = _mm256_set1_epi64x(x[i]);
-        const uint32_t above = kernels_lanes(_mm256_cmpgt_epi64(low, one)) |
-                               kernels_lanes(_mm256_cmpgt_epi64(high, one)) << 4;
-        const int64_t candidate = (uint32_t)__builtin_popcount(above) < k ? x[i] : INT64_MAX;
-        least = candidate < least ? candidate : least;
-    }
-    return least;
-}
-
-static inline void kernels_mark_above(const int64_t *dense, uint32_t words, int64_t bound, uint64_t *out)
-{
-    const __m256i b = _mm256_set1_epi64x(bound);
+    const __m256d b = _mm256_set1_pd(bound);
     for (uint32_t w = 0; w < words; w++) {
         uint64_t bits = 0;
         for (uint32_t i = 0; i < 64; i += 4) {
-            const __m256i x = _mm256_load_si256((const __m256i *)(const void *)(dense + w * 64 + i));
-            bits |= (uint64_t)kernels_lanes(_mm256_cmpgt_epi64(x, b)) << i;
+            const __m256d v = _mm256_loadu_pd(x + w * 64 + i);
+            const __m256d in = above ? _mm256_cmp_pd(v, b, _CMP_GT_OQ) : _mm256_cmp_pd(v, b, _CMP_GE_OQ);
+            bits |= (uint64_t)(uint32_t)_mm256_movemask_pd(in) << i;
         }
-        out[w] = bits;
+        out[w] = bits & set[w];
+    }
+}
+
+/* Signed compares order unsigned keys once the highest bit is turned over. */
+static inline void kernels_mark_keys(const uint64_t *key, const uint64_t *set, uint32_t words, uint64_t bound, int above,
+                                     uint64_t *out)
+{
+    const __m256i sign = _mm256_set1_epi64x(INT64_MIN), b = _mm256_xor_si256(_mm256_set1_epi64x((int64_t)bound), sign);
+    const uint64_t flip = above ? 0 : UINT64_MAX;
+    for (uint32_t w = 0; w < words; w++) {
+        uint64_t bits = 0;
+        for (uint32_t i = 0; i < 64; i += 4) {
+            const __m256i k = _mm256_xor_si256(_mm256_loadu_si256((const __m256i *)(const void *)(key + w * 64 + i)), sign);
+            const __m256i in = above ? _mm256_cmpgt_epi64(k, b) : _mm256_cmpgt_epi64(b, k);
+            bits |= (uint64_t)(uint32_t)_mm256_movemask_pd(_mm256_castsi256_pd(in)) << i;
+        }
+        out[w] = (bits ^ flip) & set[w];
     }
 }
 

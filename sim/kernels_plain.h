@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Primitives of sim/kernels.c in plain C. Arrays of keys are dense: entry e stands for expert e, words·64 entries.
+ * Primitives of sim/kernels.c in plain C. Arrays of doubles and keys hold words·64 entries, entry e for expert e; a set is
+ * [words].
  */
 #ifndef MOESIM_SIM_KERNELS_PLAIN_H
 #define MOESIM_SIM_KERNELS_PLAIN_H
@@ -12,8 +13,6 @@
 
 #include "base/bits.h"
 #include "moesim/policy.h"
-
-#define KERNELS_NONE INT64_MIN   /* key of what cannot be kept */
 
 static inline void kernels_collect(const uint16_t *expert, size_t stride, uint32_t rows, uint32_t k, uint64_t *active,
                                    uint32_t words)
@@ -28,82 +27,73 @@ static inline void kernels_collect(const uint16_t *expert, size_t stride, uint32
     }
 }
 
-/* Integer that orders as the double does; −0 equals 0. Not for NaN. Never KERNELS_NONE. */
-static inline int64_t kernels_ordered(double x)
-{
-    int64_t bits;
-    x += 0.0;
-    memcpy(&bits, &x, sizeof bits);
-    return bits ^ ((bits >> 63) & INT64_MAX);
-}
+/* Most keys that are ranked among one another instead of searched. */
+#define KERNELS_FEW 12u
 
-/* Keys of the members of `set`, dense and packed; returns how many are packed. *bad: a member's x is NaN or, unless NULL, its
- * also[e]. drop: members of −∞ get no key. */
-static inline uint32_t kernels_map(const double *x, const double *also, const uint64_t *set, uint32_t words, int drop,
-                                   int64_t *dense, int64_t *packed, int *bad)
-{
-    uint32_t n = 0;
-    for (uint32_t e = 0; e < words * 64; e++)
-        dense[e] = KERNELS_NONE;
-    MOESIM_EACH_BIT(e, set, words, {
-        *bad |= isnan(x[e]) || (also != NULL && isnan(also[e]));
-        if (!drop || x[e] != -INFINITY)
-            packed[n++] = dense[e] = kernels_ordered(x[e]);
-    });
-    return n;
-}
+/* How many places around a boundary the next selection looks at first. */
+#define KERNELS_NEAR 5u
 
-static inline uint32_t kernels_map_keys(const uint64_t *key, const uint64_t *set, uint32_t words, int64_t *dense,
-                                        int64_t *packed)
+/* Ranks n ≤ KERNELS_FEW keys, 1 ≤ k < n: bit i of the result is set for the best k, or for those certainly among them, when
+ * *tied gets the equal ones on the boundary (else 0). near[0] and near[1]: keys some places below and above the boundary. */
+static inline uint32_t kernels_rank(const int64_t *x, uint32_t n, uint32_t k, uint32_t *tied, int64_t near[2])
 {
-    uint32_t n = 0;
-    for (uint32_t e = 0; e < words * 64; e++)
-        dense[e] = KERNELS_NONE;
-    MOESIM_EACH_BIT(e, set, words, {
-        dense[e] = (int64_t)(key[e] ^ (UINT64_C(1) << 63));
-        packed[n] = dense[e];
-        n += dense[e] != KERNELS_NONE;
-    });
-    return n;
-}
-
-/* Writes the elements within [low, high] in order and returns how many; *above counts those over high. `to` has room for
- * n + 4. */
-static inline uint32_t kernels_between(const int64_t *from, uint32_t n, int64_t low, int64_t high, int64_t *to,
-                                       uint32_t *above)
-{
-    uint32_t in = 0, over = 0;
+    uint32_t sure = 0, boundary = 0, most = 0;
+    near[0] = INT64_MAX;
+    near[1] = INT64_MIN;
     for (uint32_t i = 0; i < n; i++) {
-        const int64_t x = from[i];
-        to[in] = x;
-        in += (uint32_t)(x >= low) & (uint32_t)(x <= high);
-        over += x > high;
-    }
-    *above = over;
-    return in;
-}
-
-/* The k-th greatest (k from 1) of eight elements: the least of those that fewer than k exceed. */
-static inline int64_t kernels_kth_of_few(const int64_t *x, uint32_t k)
-{
-    int64_t least = INT64_MAX;
-    for (uint32_t i = 0; i < 8; i++) {
-        uint32_t above = 0;
-        for (uint32_t j = 0; j < 8; j++)
+        uint32_t above = 0, equal = 0;
+        for (uint32_t j = 0; j < n; j++) {
             above += x[j] > x[i];
-        least = above < k && x[i] < least ? x[i] : least;
+            equal += x[j] == x[i];
+        }
+        near[0] = above <= k + KERNELS_NEAR && x[i] < near[0] ? x[i] : near[0];
+        near[1] = above + KERNELS_NEAR >= k && x[i] > near[1] ? x[i] : near[1];
+        sure |= (uint32_t)(above + equal <= k) << i;
+        if (above < k && above + equal > k && above >= most) {
+            most = above;
+            boundary |= 1u << i;
+        }
     }
-    return least;
+    *tied = boundary;
+    return sure;
 }
 
-static inline void kernels_mark_above(const int64_t *dense, uint32_t words, int64_t bound, uint64_t *out)
+/* The members of a word that stand where `rank` has a bit, counting from the lowest. */
+static inline uint64_t kernels_expand(uint32_t rank, uint64_t word)
 {
-    for (uint32_t w = 0; w < words; w++) {
-        uint64_t bits = 0;
-        for (uint32_t i = 0; i < 64; i++)
-            bits |= (uint64_t)(dense[w * 64 + i] > bound) << i;
-        out[w] = bits;
-    }
+    uint64_t out = 0;
+    for (; rank != 0; rank >>= 1, word &= word - 1)
+        out |= (rank & 1) != 0 ? word & -word : 0;
+    return out;
+}
+
+/* True where the double of a member of `set` is NaN. */
+static inline int kernels_any_nan(const double *x, const uint64_t *set, uint32_t words)
+{
+    int bad = 0;
+    MOESIM_EACH_BIT(e, set, words, { bad |= isnan(x[e]); });
+    return bad;
+}
+
+/* Members of `set` whose double is at least `bound`, or above it. */
+static inline void kernels_mark(const double *x, const uint64_t *set, uint32_t words, double bound, int above, uint64_t *out)
+{
+    memset(out, 0, words * sizeof *out);
+    MOESIM_EACH_BIT(e, set, words, {
+        if (above ? x[e] > bound : x[e] >= bound)
+            moesim_bit_set(out, e);
+    });
+}
+
+/* The same for unsigned keys. */
+static inline void kernels_mark_keys(const uint64_t *key, const uint64_t *set, uint32_t words, uint64_t bound, int above,
+                                     uint64_t *out)
+{
+    memset(out, 0, words * sizeof *out);
+    MOESIM_EACH_BIT(e, set, words, {
+        if (above ? key[e] > bound : key[e] >= bound)
+            moesim_bit_set(out, e);
+    });
 }
 
 #endif

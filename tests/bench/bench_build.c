@@ -156,13 +156,13 @@ static void bench_select(const moesim_kernels *k, const char *what, draw_fn *dra
         double start = seconds();
         for (uint32_t j = 0; j < 16 * PROBLEMS; j++) {
             const uint32_t i = j % PROBLEMS;
-            sink += (uint64_t)k->select(value[i], tie[i], set[i], resident[i], EXPERTS / 64, slots, keep) + keep[0];
+            sink += (uint64_t)k->select(value[i], tie[i], set[i], resident[i], EXPERTS / 64, slots, keep, NULL) + keep[0];
         }
         time[n] = (seconds() - start) / (16 * PROBLEMS) * 1e9;
         start = seconds();
         for (uint32_t j = 0; j < 16 * PROBLEMS; j++) {
             const uint32_t i = j % PROBLEMS;
-            k->select_key(key[i], set[i], resident[i], EXPERTS / 64, slots, keep);
+            k->select_key(key[i], set[i], resident[i], EXPERTS / 64, slots, keep, NULL);
             sink += keep[0];
         }
         key_time[n] = (seconds() - start) / (16 * PROBLEMS) * 1e9;

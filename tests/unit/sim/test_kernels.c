@@ -115,25 +115,36 @@ static void reference(const problem *p, int use_key, uint64_t *keep)
         moesim_bit_set(keep, c[i].id);
 }
 
+/* Both selections of one variant, twice with the hints as they come, from whatever problem, and once without. */
+static void check_selections(const moesim_kernels *k, const problem *p, moesim_hint *hint, int number)
+{
+    uint64_t keep[MOST / 64], by_values[MOST / 64], by_keys[MOST / 64];
+    reference(p, 0, by_values);
+    reference(p, 1, by_keys);
+    for (int round = 0; round < 3; round++) {
+        memset(keep, 0xa5, sizeof keep);
+        ck_assert_int_eq(k->select(p->value, p->tie, p->candidates, p->resident, p->words, p->slots, keep,
+                                   round < 2 ? hint : NULL), 0);
+        ck_assert_msg(memcmp(keep, by_values, p->words * sizeof *keep) == 0, "%s: select differs, case %d round %d", k->name,
+                      number, round);
+        memset(keep, 0xa5, sizeof keep);
+        k->select_key(p->key, p->candidates, p->resident, p->words, p->slots, keep, round < 2 ? hint + 2 : NULL);
+        ck_assert_msg(memcmp(keep, by_keys, p->words * sizeof *keep) == 0, "%s: select_key differs, case %d round %d", k->name,
+                      number, round);
+    }
+}
+
 START_TEST(selections_equal_sorting)
 {
     moesim_rng r;
     problem p;
-    uint64_t keep[MOST / 64], expected[MOST / 64];
+    moesim_hint hint[8][3];
     moesim_rng_seed(&r, 1);
+    memset(hint, 0, sizeof hint);
     for (int i = 0; i < 20000; i++) {
         make_problem(&p, &r);
-        for (const moesim_kernels *const *k = moesim_kernels_all(); *k != NULL; k++) {
-            reference(&p, 0, expected);
-            memset(keep, 0xa5, sizeof keep);
-            ck_assert_int_eq((*k)->select(p.value, p.tie, p.candidates, p.resident, p.words, p.slots, keep), 0);
-            ck_assert_msg(memcmp(keep, expected, p.words * sizeof *keep) == 0, "%s: select differs, case %d", (*k)->name, i);
-            reference(&p, 1, expected);
-            memset(keep, 0xa5, sizeof keep);
-            (*k)->select_key(p.key, p.candidates, p.resident, p.words, p.slots, keep);
-            ck_assert_msg(memcmp(keep, expected, p.words * sizeof *keep) == 0, "%s: select_key differs, case %d",
-                          (*k)->name, i);
-        }
+        for (uint32_t v = 0; moesim_kernels_all()[v] != NULL; v++)
+            check_selections(moesim_kernels_all()[v], &p, hint[v], i);
     }
 }
 END_TEST
@@ -152,7 +163,7 @@ START_TEST(nan_of_a_candidate_is_reported)
         double *bad = i % 2 ? &p.value[e] : &p.tie[e];
         *bad = i % 3 ? NAN : -NAN;
         for (const moesim_kernels *const *k = moesim_kernels_all(); *k != NULL; k++)
-            ck_assert_int_eq((*k)->select(p.value, p.tie, p.candidates, p.resident, p.words, p.slots, keep), 1);
+            ck_assert_int_eq((*k)->select(p.value, p.tie, p.candidates, p.resident, p.words, p.slots, keep, NULL), 1);
     }
 }
 END_TEST
