@@ -13,7 +13,8 @@
 #define MAX_OPTIONS 64u
 #define MAX_OPTIONS_BYTES 65536u
 
-#define KNOWN_TRAITS (MOESIM_CLAIRVOYANT | MOESIM_KEYS_AGE | MOESIM_RETAIN_AT_PASS | MOESIM_NON_CAUSAL)
+#define KNOWN_TRAITS (MOESIM_CLAIRVOYANT | MOESIM_KEYS_AGE | MOESIM_RETAIN_AT_PASS | MOESIM_NON_CAUSAL | \
+                      MOESIM_MOVES_ALL)
 
 static moesim_code broken(moesim_error *err, const char *where, const char *what)
 {

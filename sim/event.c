@@ -38,7 +38,7 @@ static moesim_code ask_dispatch(moesim_instance *in, moesim_turn *turn, moesim_e
     uint32_t n = 0;
     memset(turn->cpu, 0, words * sizeof *turn->cpu);
     MOESIM_EACH_BIT(e, turn->misses, words, { turn->order[n++] = (uint16_t)e; });
-    if (in->policy->dispatch == NULL || n == 0)
+    if (!in->dispatches || n == 0)
         return MOESIM_OK;
     moesim_dispatch answer = {
         .size = sizeof answer, .n_misses = n, .misses = turn->misses, .cpu = turn->cpu, .order = turn->order};
@@ -60,7 +60,6 @@ MOESIM_INLINE moesim_code select_generic(moesim_instance *in, moesim_turn *turn,
 {
     double *value = in->value + turn->layer * in->key_stride, *tie = in->tie + turn->layer * in->key_stride;
     const uint32_t slots = in->slots[turn->layer];
-    moesim_hint *hint = &in->hint[2 * turn->layer];
     for (uint32_t e = 0; e < words * 64u; e++) {
         value[e] = NAN;
         tie[e] = 0;
@@ -80,7 +79,7 @@ MOESIM_INLINE moesim_code select_generic(moesim_instance *in, moesim_turn *turn,
     const bool late = in->pass_ended;
     if ((late ? in->policy->retain_pass : in->policy->retain)(in->state, &in->view, &keys) != 0)
         return moesim_plan_stopped(in, late ? "retain_pass" : "retain", in->base.clock, err);
-    if (in->kernels->select(value, tie, turn->candidates, turn->before, words, slots, turn->keep, hint) != 0)
+    if (in->kernels->select(value, tie, turn->candidates, turn->before, words, slots, turn->keep) != 0)
         return moesim_plan_nan(in, turn, value, tie, err);
     for (uint32_t i = 0; i < words; i++)
         kept += moesim_pop(turn->keep[i]);
@@ -95,13 +94,7 @@ static moesim_code select_key(moesim_instance *in, moesim_turn *turn, moesim_err
     const uint64_t *key = NULL;
     if (in->policy->retain_key(in->state, &in->view, &key) != 0 || key == NULL)
         return moesim_plan_stopped(in, "retain_key", in->base.clock, err);
-    if (in->padded != NULL) {
-        /* the policy owes E keys, the kernels read whole words */
-        memcpy(in->padded, key, in->shape.num_experts * sizeof *key);
-        key = in->padded;
-    }
-    in->kernels->select_key(key, turn->candidates, turn->before, in->shape.words, in->slots[turn->layer], turn->keep,
-                            &in->hint[2 * turn->layer]);
+    in->kernels->select_key(key, turn->candidates, turn->before, in->shape.words, in->slots[turn->layer], turn->keep);
     return MOESIM_OK;
 }
 
@@ -156,7 +149,7 @@ MOESIM_INLINE moesim_code run_step(moesim_instance *in, const moesim_window *w, 
                                    moesim_error *err)
 {
     const size_t first = (size_t)(step - w->step) * w->num_layers;
-    const bool ordered = in->policy->dispatch != NULL || in->params.declog != NULL;
+    const bool ordered = in->dispatches || in->params.declog != NULL;
     for (uint32_t l = 0; l < w->num_layers; l++) {
         moesim_turn *turn = &in->turn[in->at_pass ? l : 0];
         if (in->prefetch != NULL && moesim_prefetch_layer(in, w, step, l, err) != MOESIM_OK)

@@ -52,6 +52,7 @@ struct moesim_instance {
     void *state;
     uint32_t traits, needs;
     bool opened, at_pass;
+    bool dispatches;             /* dispatch is asked which misses run on the CPU */
     bool by_key;                 /* retain_key is asked instead of retain */
     bool loose;                  /* a layer may hold more than its slots until its event of this step */
     moesim_step_fn *step;
@@ -64,8 +65,6 @@ struct moesim_instance {
     uint64_t *dropped;           /* [M][words] evicted outside of the layer's events since the last one (decision log) */
     moesim_turn *turn;
     double *value, *tie;         /* [M or 1][words·64]: standing keys of each layer, or one scratch pair */
-    uint64_t *padded;            /* [words·64] copy of integer keys where E is no multiple of 64, else NULL */
-    moesim_hint *hint;           /* [M][2] */
     size_t key_stride;           /* words·64, or 0 for the scratch pair */
     moesim_account account;
 

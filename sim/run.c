@@ -41,7 +41,7 @@ static moesim_code check_need(const moesim_config *config, const need *row, cons
 
 static moesim_code check_needs(const moesim_trace_info *info, const moesim_config *config, size_t n, moesim_error *err)
 {
-    const need list[] = {
+    need list[] = {
         {MOESIM_NEED_GATE | MOESIM_NEED_MASS | MOESIM_NEED_WEIGHTED | MOESIM_NEED_HINDSIGHT, info->has_gate,
          "/routing/gate, which this trace does not have; record gate scores, or choose a policy that reads sets alone"},
         {MOESIM_NEED_CONFIDENCE | MOESIM_NEED_WEIGHTED | MOESIM_NEED_HINDSIGHT, info->has_confidence_values,
@@ -49,13 +49,17 @@ static moesim_code check_needs(const moesim_trace_info *info, const moesim_confi
          "confidence=none where the policy has that option"},
         {MOESIM_NEED_PROB, info->has_prob,
          "/routing/router_prob, which this trace does not have; record router probabilities, or choose another policy"},
-        {MOESIM_NEED_COSTS, false, "a cost profile, which a run that counts does not have; choose another policy"},
+        {MOESIM_NEED_COSTS, false, "a cost profile, which a run that counts does not have; give --time model, or choose another "
+         "policy"},
         {MOESIM_NEED_PRIOR, false, "the totals of another trace, which this run was not given; choose another policy"},
     };
     for (size_t c = 0; c < n; c++)
-        for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+        for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+            if (list[i].bits == MOESIM_NEED_COSTS)
+                list[i].present = config[c].costs != NULL;
             if (check_need(&config[c], &list[i], info->path, err) != MOESIM_OK)
                 return err->code;
+        }
     return MOESIM_OK;
 }
 
@@ -111,6 +115,7 @@ static moesim_code open_source(moesim_trace *trace, const moesim_run_params *par
     for (size_t i = 0; i < n; i++) {
         const moesim_policy *p = config[i].policy;
         w.needs |= p->needs != NULL ? p->needs(config[i].options) : 0;
+        w.needs |= config[i].costs != NULL ? MOESIM_NEED_COUNTS : 0u;
         w.clairvoyant |= (p->traits & MOESIM_CLAIRVOYANT) != 0 && p->host_mode == MOESIM_HOST_NONE;
         w.clairvoyant |= p->host_mode == MOESIM_HOST_BELADY_POOLED;
     }

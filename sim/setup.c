@@ -32,7 +32,7 @@ static moesim_code check_global(const moesim_instance *in, moesim_error *err)
         why = "it selects at the end of a pass, while scope global evicts after every event";
     else if (in->policy->before_layer != NULL)
         why = "it prefetches, which is defined for slots per layer";
-    else if (in->policy->dispatch != NULL)
+    else if (in->dispatches)
         why = "it leaves misses to the CPU, while scope global admits every miss";
     if (why == NULL)
         return MOESIM_OK;
@@ -51,7 +51,7 @@ static moesim_code check_flattened(const moesim_instance *in, moesim_error *err)
         why = "its next use is that of whole events";
     else if ((in->needs & ~(uint32_t)MOESIM_NEED_COUNTS) != 0)
         why = "it reads sums over whole events";
-    else if (changes_between_events(p) || p->dispatch != NULL || (in->traits & MOESIM_RETAIN_AT_PASS) != 0)
+    else if (changes_between_events(p) || in->dispatches || (in->traits & MOESIM_RETAIN_AT_PASS) != 0)
         why = "it acts on whole passes";
     if (why == NULL)
         return MOESIM_OK;
@@ -81,13 +81,15 @@ static moesim_code check_config(const moesim_instance *in, moesim_error *err)
 /* Traits are complete only after open. */
 static moesim_code check_traits(moesim_instance *in, uint32_t added, moesim_error *err)
 {
-    const uint32_t allowed = MOESIM_KEYS_AGE | MOESIM_RETAIN_AT_PASS | MOESIM_NON_CAUSAL;
+    const uint32_t allowed = MOESIM_KEYS_AGE | MOESIM_RETAIN_AT_PASS | MOESIM_NON_CAUSAL | MOESIM_MOVES_ALL;
     if ((added & ~(allowed | in->policy->traits)) != 0)
         return moesim_instance_fail(in, err, MOESIM_E_POLICY,
-                                    "open adds trait 0x%x; only keys-age, retain-at-pass and non-causal may depend on options",
+                                    "open adds trait 0x%x; only keys-age, retain-at-pass, non-causal and moves-all may depend "
+                                    "on options",
                                     added & ~(allowed | in->policy->traits));
     in->traits |= added;
     in->at_pass = (in->traits & MOESIM_RETAIN_AT_PASS) != 0;
+    in->dispatches = in->policy->dispatch != NULL && (in->traits & MOESIM_MOVES_ALL) == 0;
     if (in->at_pass && in->policy->retain_pass == NULL)
         return moesim_instance_fail(in, err, MOESIM_E_POLICY,
                                     "it retains at the end of a pass but has no retain_pass callback");
@@ -153,10 +155,9 @@ static moesim_code take_keys(moesim_instance *in, moesim_error *err)
     const piece list[] = {
         {n, sizeof *in->value, (void **)&in->value, "keys of experts"},
         {n, sizeof *in->tie, (void **)&in->tie, "keys of experts"},
-        {(size_t)2 * in->shape.num_layers, sizeof *in->hint, (void **)&in->hint, "keys of experts"},
     };
     in->key_stride = standing ? keys : 0;
-    if (take_all(in, list, sizeof list / sizeof *list, err) != MOESIM_OK)
+    if (take_all(in, list, 2, err) != MOESIM_OK)
         return err->code;
     for (size_t i = 0; i < n; i++)
         in->value[i] = -INFINITY;
@@ -182,6 +183,7 @@ static moesim_code call_open(moesim_instance *in, uint64_t *initial, uint32_t *a
         .global_scope = global,
         .shape = &in->shape,
         .slots = in->slots,
+        .costs = in->config.costs,
         .options = in->config.options,
         .seed = in->params.seed,
     };
@@ -264,13 +266,10 @@ static moesim_code choose_fast(moesim_instance *in, const moesim_steps *steps, m
     const moesim_policy *p = in->policy;
     bool fits = false;
     in->step = steps->generic;
-    if (in->params.generic || in->at_pass || p->dispatch != NULL || changes_between_events(p))
+    if (in->params.generic || in->at_pass || in->dispatches || changes_between_events(p))
         return MOESIM_OK;
     if (p->order == MOESIM_ORDER_KEY) {
         in->by_key = p->retain_key != NULL;
-        if (in->by_key && in->shape.num_experts % 64u != 0)
-            return moesim_arena_take(in->arena, (size_t)in->shape.words * 64u, sizeof *in->padded, "keys of experts",
-                                     (void **)&in->padded, err);
     } else if (in->params.declog == NULL && p->order == MOESIM_ORDER_ACTIVE) {
         in->step = steps->active;
     } else if (in->params.declog == NULL && p->order == MOESIM_ORDER_RECENCY) {

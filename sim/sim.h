@@ -26,6 +26,7 @@ typedef struct moesim_config {
     const char *label;           /* the option string as given; used in messages */
     uint32_t cache;              /* slots per layer (scope layer), 0..E */
     uint64_t cache_bytes;        /* scope global: the budget */
+    const moesim_costs *costs;   /* what the policy may read; NULL without a profile; outlives the run */
 } moesim_config;
 
 typedef struct moesim_run_params {

@@ -111,7 +111,7 @@ void moesim_view_event(moesim_instance *in, const moesim_window *w, const moesim
     v->resident = turn->before;
     v->active = turn->active;
     v->list = w->list + begin;
-    point_reductions(v, w, in->needs, begin, index);
+    point_reductions(v, w, in->needs | (in->config.costs != NULL ? MOESIM_NEED_COUNTS : 0u), begin, index);
     point_hindsight(in, v, w, begin, index);
     if ((in->traits & MOESIM_CLAIRVOYANT) != 0) {
         v->next_use = w->next_use + begin;

@@ -5,7 +5,8 @@
  * A policy advises, it never acts: it fills answers that the host owns, checks and applies, so no policy can exceed a
  * capacity, evict a missing expert, or read what it is not shown. Views are const and valid during the call only.
  * One instance is used by one thread at a time; many instances run at once, so a policy keeps no global state.
- * A policy uses neither a clock nor libc randomness (policies/kit.h has a seeded generator).
+ * A policy uses neither a clock nor libc randomness (policies/kit.h has a seeded generator). Its state holds no pointers: the
+ * host may copy it to resume a run, in another process too, so what open shows is copied or dropped.
  *
  * Vocabulary. pass: one forward pass. row: one token position in one pass. event: one (pass, MoE layer); its active set
  * A is the union of the experts of all rows. resident R, hits A∩R, misses A\R, moved G (misses copied to the GPU; the
@@ -55,7 +56,7 @@ enum moesim_need {
     MOESIM_NEED_PROB = 1u << 2,        /* /routing/router_prob */
     MOESIM_NEED_COSTS = 1u << 3,       /* a cost profile (open.costs) */
     MOESIM_NEED_PRIOR = 1u << 4,       /* totals of another trace (open.prior) */
-    MOESIM_NEED_COUNTS = 1u << 8,      /* event.count */
+    MOESIM_NEED_COUNTS = 1u << 8,      /* event.count; shown undeclared too where open.costs was given */
     MOESIM_NEED_MASS = 1u << 9,        /* event.mass */
     MOESIM_NEED_WEIGHTED = 1u << 10,   /* event.weighted with the confidences of the previous pass (lag 1) */
     MOESIM_NEED_HINDSIGHT = 1u << 11,  /* event.hindsight: non-causal inside an event, causal in retain_pass */
@@ -68,7 +69,8 @@ enum moesim_trait {
     MOESIM_CLAIRVOYANT = 1u << 0,      /* reads event.next_use; said in every output */
     MOESIM_KEYS_AGE = 1u << 1,         /* keys of untouched experts change with time: refused in scope global */
     MOESIM_RETAIN_AT_PASS = 1u << 2,   /* R ∪ G stays until the pass ends; retain_pass selects (set by open) */
-    MOESIM_NON_CAUSAL = 1u << 3        /* uses what no real system has at that moment; said in every output (set by open) */
+    MOESIM_NON_CAUSAL = 1u << 3,       /* uses what no real system has at that moment; said in every output (set by open) */
+    MOESIM_MOVES_ALL = 1u << 4         /* dispatch leaves nothing to the CPU: it is not asked (set by open) */
 };
 
 /* Order kinds select a fast path of the host; decisions equal those of the generic path. */

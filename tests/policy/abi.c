@@ -215,6 +215,7 @@ START_TEST(test_numbers)
     ck_assert_int_eq(MOESIM_NEED_COUNTS, 1 << 8);
     ck_assert_int_eq(MOESIM_NEED_PREVIOUS, 1 << 14);
     ck_assert_int_eq(MOESIM_NON_CAUSAL, 1 << 3);
+    ck_assert_int_eq(MOESIM_MOVES_ALL, 1 << 4);
     ck_assert_int_eq(MOESIM_ORDER_ACTIVE, 3);
     ck_assert_int_eq(MOESIM_HOST_BELADY_POOLED, 4);
     ck_assert_int_eq(MOESIM_OPTION_CHOICE, 4);
