@@ -60,6 +60,7 @@ MOESIM_INLINE moesim_code select_generic(moesim_instance *in, moesim_turn *turn,
 {
     double *value = in->value + turn->layer * in->key_stride, *tie = in->tie + turn->layer * in->key_stride;
     const uint32_t slots = in->slots[turn->layer];
+    moesim_hint *hint = &in->hint[2 * turn->layer];
     for (uint32_t e = 0; e < words * 64u; e++) {
         value[e] = NAN;
         tie[e] = 0;
@@ -79,7 +80,7 @@ MOESIM_INLINE moesim_code select_generic(moesim_instance *in, moesim_turn *turn,
     const bool late = in->pass_ended;
     if ((late ? in->policy->retain_pass : in->policy->retain)(in->state, &in->view, &keys) != 0)
         return moesim_plan_stopped(in, late ? "retain_pass" : "retain", in->base.clock, err);
-    if (in->kernels->select(value, tie, turn->candidates, turn->before, words, slots, turn->keep) != 0)
+    if (in->kernels->select(value, tie, turn->candidates, turn->before, words, slots, turn->keep, hint) != 0)
         return moesim_plan_nan(in, turn, value, tie, err);
     for (uint32_t i = 0; i < words; i++)
         kept += moesim_pop(turn->keep[i]);
@@ -94,7 +95,13 @@ static moesim_code select_key(moesim_instance *in, moesim_turn *turn, moesim_err
     const uint64_t *key = NULL;
     if (in->policy->retain_key(in->state, &in->view, &key) != 0 || key == NULL)
         return moesim_plan_stopped(in, "retain_key", in->base.clock, err);
-    in->kernels->select_key(key, turn->candidates, turn->before, in->shape.words, in->slots[turn->layer], turn->keep);
+    if (in->padded != NULL) {
+        /* the policy owes E keys, the kernels read whole words */
+        memcpy(in->padded, key, in->shape.num_experts * sizeof *key);
+        key = in->padded;
+    }
+    in->kernels->select_key(key, turn->candidates, turn->before, in->shape.words, in->slots[turn->layer], turn->keep,
+                            &in->hint[2 * turn->layer]);
     return MOESIM_OK;
 }
 

@@ -65,6 +65,8 @@ struct moesim_instance {
     uint64_t *dropped;           /* [M][words] evicted outside of the layer's events since the last one (decision log) */
     moesim_turn *turn;
     double *value, *tie;         /* [M or 1][words·64]: standing keys of each layer, or one scratch pair */
+    uint64_t *padded;            /* [words·64] copy of integer keys where E is no multiple of 64, else NULL */
+    moesim_hint *hint;           /* [M][2] */
     size_t key_stride;           /* words·64, or 0 for the scratch pair */
     moesim_account account;
 

@@ -155,9 +155,10 @@ static moesim_code take_keys(moesim_instance *in, moesim_error *err)
     const piece list[] = {
         {n, sizeof *in->value, (void **)&in->value, "keys of experts"},
         {n, sizeof *in->tie, (void **)&in->tie, "keys of experts"},
+        {(size_t)2 * in->shape.num_layers, sizeof *in->hint, (void **)&in->hint, "keys of experts"},
     };
     in->key_stride = standing ? keys : 0;
-    if (take_all(in, list, 2, err) != MOESIM_OK)
+    if (take_all(in, list, sizeof list / sizeof *list, err) != MOESIM_OK)
         return err->code;
     for (size_t i = 0; i < n; i++)
         in->value[i] = -INFINITY;
@@ -270,6 +271,9 @@ static moesim_code choose_fast(moesim_instance *in, const moesim_steps *steps, m
         return MOESIM_OK;
     if (p->order == MOESIM_ORDER_KEY) {
         in->by_key = p->retain_key != NULL;
+        if (in->by_key && in->shape.num_experts % 64u != 0)
+            return moesim_arena_take(in->arena, (size_t)in->shape.words * 64u, sizeof *in->padded, "keys of experts",
+                                     (void **)&in->padded, err);
     } else if (in->params.declog == NULL && p->order == MOESIM_ORDER_ACTIVE) {
         in->step = steps->active;
     } else if (in->params.declog == NULL && p->order == MOESIM_ORDER_RECENCY) {
