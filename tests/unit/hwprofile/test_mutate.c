@@ -9,7 +9,7 @@
 #include "base/rng.h"
 #include "tests/unit/hwprofile/hw.h"
 
-#define ITERATIONS 20000u
+#define ITERATIONS 5000u
 #define SEED 20260711u
 
 static const char *const pieces[] = {
