@@ -188,11 +188,12 @@ void moesim_timeline_run(const moesim_costing *costing, const moesim_work *work,
     const double ready = s.carry + costing->step;
     *out = (moesim_timeline){.gpu = hits};
     load_expert(&s.pool);
-    double begin = costing->overlap ? ready : INFINITY;
+    /* without overlap the CPU waits for the GPU path, whose end is known when the last copy has been walked */
+    double begin = costing->overlap ? ready : work->n_moved > 0 ? INFINITY : hits + ready;
     s.pool.at = begin;
     if (work->n_moved + work->n_cpu > 0)
         out->gpu = move(&s, hits, done, &out->moved);
-    if (!costing->overlap)
+    if (!costing->overlap && work->n_moved > 0)
         s.pool.at = begin = out->gpu + ready;
     if (work->n_cpu > 0) {
         wait_for_results(&s);

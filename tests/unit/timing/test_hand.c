@@ -63,7 +63,8 @@ END_TEST
 
 /* DRAM-bound: B = 125, one CPU expert of four tokens streams 900 / 12 = 75 B/s, the link 100: 175 / 125 = 1.4 times as long.
  *   copy 1: α to 1; alone to 5 (4 of 9 done); the CPU begins at 5; 5 of work for both take 7: to 12. CPU left 7. f1 = 14
- *   copy 2: α to 13, the CPU alone meanwhile, left 6; 6 of work for both take 8.4: CPU ends at 21.4; 3 left: to 24.4. f2 = 26.4
+ *   copy 2: α to 13, the CPU alone meanwhile, left 6; 6 of work for both take 8.4: CPU ends at 21.4; 3 left: to 24.4
+ *   f2 = 26.4
  *   results: 24.4 to 27.4, combined at 28.4
  * Without sharing: copies to 10 and 20, f2 = 22; CPU to 17, results wait for copy 2: 20 to 23, combined at 24. */
 START_TEST(test_dram_bound)
