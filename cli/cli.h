@@ -33,6 +33,8 @@ MOESIM_COMMAND(trace_head);
 MOESIM_COMMAND(trace_select);
 MOESIM_COMMAND(trace_convert);
 MOESIM_COMMAND(trace_import);
+MOESIM_COMMAND(compare);
+MOESIM_COMMAND(merge);
 MOESIM_COMMAND(policies);
 MOESIM_COMMAND(policy);           /* policy new NAME */
 MOESIM_COMMAND(profile);          /* dispatches to the ones below */

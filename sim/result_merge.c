@@ -100,14 +100,14 @@ static const char *kind_of(const moesim_column_data *c)
 static moesim_code check_table(const inputs *in, size_t i, const moesim_table *a, const moesim_table *b, moesim_error *err)
 {
     if (b == NULL || a->num_columns != b->num_columns)
-        return moesim_fail(err, MOESIM_E_USAGE, "%s and %s cannot be merged: table %s has %zu columns in the first and %zu in the "
-                           "second", in->path[0], in->path[i], a->name, a->num_columns, b != NULL ? b->num_columns : 0);
+        return moesim_fail(err, MOESIM_E_USAGE, "%s and %s cannot be merged: table %s has %zu columns in the first and %zu in "
+                           "the second", in->path[0], in->path[i], a->name, a->num_columns, b != NULL ? b->num_columns : 0);
     for (size_t k = 0; k < a->num_columns; k++) {
         const moesim_column_data *x = &a->column[k], *y = &b->column[k];
         if (strcmp(x->name, y->name) != 0 || strcmp(x->unit, y->unit) != 0 || strcmp(kind_of(x), kind_of(y)) != 0)
-            return moesim_fail(err, MOESIM_E_USAGE, "%s and %s cannot be merged: column %zu of table %s is %s (%s, unit \"%s\") "
-                               "in the first and %s (%s, unit \"%s\") in the second", in->path[0], in->path[i], k, a->name,
-                               x->name, kind_of(x), x->unit, y->name, kind_of(y), y->unit);
+            return moesim_fail(err, MOESIM_E_USAGE, "%s and %s cannot be merged: column %zu of table %s is %s (%s, unit "
+                               "\"%s\") in the first and %s (%s, unit \"%s\") in the second", in->path[0], in->path[i], k,
+                               a->name, x->name, kind_of(x), x->unit, y->name, kind_of(y), y->unit);
     }
     return MOESIM_OK;
 }
@@ -185,8 +185,8 @@ static moesim_code compare_rows(const merging *m, const entry *a, const entry *b
             continue;
         value_text(&x->column[k], a->row, left);
         value_text(&y->column[k], b->row, right);
-        return moesim_fail(err, MOESIM_E_USAGE, "%s and %s both have cell %" PRId64 " and disagree on it: column %s of table %s is "
-                           "%s in row %zu of the first and %s in row %zu of the second", m->in->path[a->input],
+        return moesim_fail(err, MOESIM_E_USAGE, "%s and %s both have cell %" PRId64 " and disagree on it: column %s of table "
+                           "%s is %s in row %zu of the first and %s in row %zu of the second", m->in->path[a->input],
                            m->in->path[b->input], a->cell, x->column[k].name, x->name, left, a->row, right, b->row);
     }
     return MOESIM_OK;

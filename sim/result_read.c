@@ -51,8 +51,8 @@ static moesim_code check_format(const moesim_h5_file *file, moesim_error *err)
     uint64_t version = 0, complete = 0;
     moesim_code code = moesim_h5_attr_text(file, "format", format, &found, err);
     if (code == MOESIM_OK && strcmp(format, MOESIM_RESULT_FORMAT) != 0)
-        code = moesim_fail(err, MOESIM_E_FORMAT, "%s: not a result: attribute format is \"%s\", not \"%s\"; results are written "
-                           "by `moesim sweep -o`", file->path, found ? format : "", MOESIM_RESULT_FORMAT);
+        code = moesim_fail(err, MOESIM_E_FORMAT, "%s: not a result: attribute format is \"%s\", not \"%s\"; results are "
+                           "written by `moesim sweep -o`", file->path, found ? format : "", MOESIM_RESULT_FORMAT);
     if (code == MOESIM_OK)
         code = moesim_h5_attr_u64(file, "format_version", &version, &found, err);
     if (code == MOESIM_OK && version != MOESIM_RESULT_VERSION)
@@ -92,7 +92,8 @@ static moesim_code each_name(const moesim_h5_file *file, const char *attribute, 
 
 static moesim_code twice(const moesim_h5_file *file, const char *what, const char *name, moesim_error *err)
 {
-    return moesim_fail(err, MOESIM_E_FORMAT, "%s: %s %s is listed twice, or is one of the format's own", file->path, what, name);
+    return moesim_fail(err, MOESIM_E_FORMAT, "%s: %s %s is listed twice, or is one of the format's own", file->path, what,
+                       name);
 }
 
 static moesim_code take_attribute(const moesim_h5_file *file, const char *name, void *to, moesim_error *err)
@@ -103,7 +104,8 @@ static moesim_code take_attribute(const moesim_h5_file *file, const char *name, 
         return twice(file, "attribute", name, err);
     moesim_code code = moesim_h5_attr_string(file, name, MOESIM_RESULT_ATTRIBUTE_BYTES, &text, err);
     if (code == MOESIM_OK && text == NULL)
-        code = moesim_fail(err, MOESIM_E_FORMAT, "%s: attribute %s is missing, although `attributes` lists it", file->path, name);
+        code = moesim_fail(err, MOESIM_E_FORMAT, "%s: attribute %s is missing, although `attributes` lists it", file->path,
+                           name);
     if (code == MOESIM_OK && moesim_result_set(r, name, text, err) != MOESIM_OK)
         code = moesim_fail_prefix(err, "%s", file->path);
     free(text);
@@ -126,7 +128,8 @@ static moesim_code read_unit(const moesim_h5_dataset *d, char unit[256], moesim_
     bool found = false;
     const moesim_code code = moesim_h5_attr_text(&place, "unit", unit, &found, err);
     if (code == MOESIM_OK && strlen(unit) >= sizeof ((moesim_column_data *)NULL)->unit)
-        return moesim_fail(err, MOESIM_E_FORMAT, "%s: %s: unit \"%.32s…\" has more than 15 bytes", d->file->path, d->name, unit);
+        return moesim_fail(err, MOESIM_E_FORMAT, "%s: %s: unit \"%.32s…\" has more than 15 bytes", d->file->path, d->name,
+                           unit);
     return code;
 }
 

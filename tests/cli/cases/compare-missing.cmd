@@ -1,0 +1,1 @@
+moesim compare nothing.h5 sample.h5

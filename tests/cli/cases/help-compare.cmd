@@ -1,0 +1,1 @@
+moesim compare --help

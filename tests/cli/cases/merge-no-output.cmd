@@ -1,0 +1,1 @@
+moesim merge sample.h5

@@ -1,0 +1,1 @@
+moesim merge bad.h5 -o out.h5; echo $?; ls
