@@ -14,7 +14,7 @@
 #define MAX_OPTIONS_BYTES 65536u
 
 #define KNOWN_TRAITS (MOESIM_CLAIRVOYANT | MOESIM_KEYS_AGE | MOESIM_RETAIN_AT_PASS | MOESIM_NON_CAUSAL | \
-                      MOESIM_MOVES_ALL)
+                      MOESIM_MOVES_ALL | MOESIM_PREFETCHES)
 
 static moesim_code broken(moesim_error *err, const char *where, const char *what)
 {

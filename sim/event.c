@@ -11,6 +11,7 @@
 #include "sim/plan.h"
 #include "sim/prefetch.h"
 #include "sim/settle.h"
+#include "sim/timer.h"
 
 /* Hits and misses of the event; nothing runs on the CPU yet. */
 MOESIM_INLINE void split(moesim_instance *in, const moesim_window *w, moesim_turn *turn, size_t index, uint32_t layer,
@@ -30,29 +31,6 @@ MOESIM_INLINE void split(moesim_instance *in, const moesim_window *w, moesim_tur
     turn->n_active = w->list_begin[index + 1] - w->list_begin[index];
     turn->n_hits = hits;
     turn->n_misses = turn->n_moved = turn->n_active - hits;
-}
-
-static moesim_code ask_dispatch(moesim_instance *in, moesim_turn *turn, moesim_error *err)
-{
-    const uint32_t words = in->shape.words;
-    uint32_t n = 0;
-    memset(turn->cpu, 0, words * sizeof *turn->cpu);
-    MOESIM_EACH_BIT(e, turn->misses, words, { turn->order[n++] = (uint16_t)e; });
-    if (!in->dispatches || n == 0)
-        return MOESIM_OK;
-    moesim_dispatch answer = {
-        .size = sizeof answer, .n_misses = n, .misses = turn->misses, .cpu = turn->cpu, .order = turn->order};
-    if (in->policy->dispatch(in->state, &in->view, &answer) != 0)
-        return moesim_plan_stopped(in, "dispatch", in->base.clock, err);
-    if (moesim_plan_dispatch(in, turn, err) != MOESIM_OK)
-        return err->code;
-    for (uint32_t i = 0; i < words; i++) {
-        turn->moved[i] = turn->misses[i] & ~turn->cpu[i];
-        turn->candidates[i] = turn->before[i] | turn->moved[i];
-    }
-    turn->n_moved = moesim_bits_count(turn->moved, words);
-    in->account.now.cpu += turn->n_misses - turn->n_moved;
-    return MOESIM_OK;
 }
 
 /* Asks for keys and selects. */
@@ -163,9 +141,12 @@ MOESIM_INLINE moesim_code run_step(moesim_instance *in, const moesim_window *w, 
             return err->code;
         split(in, w, turn, first + l, l, words);
         moesim_view_event(in, w, turn, first + l);
-        if (ordered && ask_dispatch(in, turn, err) != MOESIM_OK)
+        if (ordered && moesim_plan_split(in, turn, err) != MOESIM_OK)
             return err->code;
         moesim_tally_event(&in->account, l, in->slots[l], turn->n_active, turn->n_hits, turn->n_moved);
+        if (in->timer != NULL)
+            moesim_timer_event(in->timer, w, first + l, turn->misses, in->dispatches ? turn->cpu : NULL,
+                               ordered ? turn->order : NULL, turn->n_misses);
         if (in->at_pass)
             hold(in, turn);
         else if (retain(in, step, turn, words, err) != MOESIM_OK)

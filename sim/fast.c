@@ -15,6 +15,7 @@
 
 #include "sim/instance.h"
 #include "sim/settle.h"
+#include "sim/timer.h"
 
 /* The n lowest set bits of w; n < 64. */
 MOESIM_INLINE uint64_t lowest(uint64_t w, uint32_t n)
@@ -155,6 +156,8 @@ MOESIM_INLINE moesim_code run_step(moesim_instance *in, const moesim_window *w, 
             n_misses += moesim_pop(misses[i]);
         }
         moesim_tally_event(&in->account, l, in->slots[l], n_active, n_active - n_misses, n_misses);
+        if (in->timer != NULL)
+            moesim_timer_event(in->timer, w, index, misses, NULL, NULL, n_misses);
         if (recency)
             keep_recent(in, l, active, resident, n_active, words, keep);
         else

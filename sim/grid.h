@@ -7,6 +7,7 @@
 #ifndef MOESIM_SIM_GRID_H
 #define MOESIM_SIM_GRID_H
 
+#include "sim/checkpoint.h"
 #include "sim/sim.h"
 #include "sim/timing.h"
 
@@ -27,15 +28,14 @@ typedef struct moesim_grid {
     uint64_t hidden_bytes;
     size_t num_cells;
     const moesim_cell *cell;
-    const char *checkpoint;            /* file, or NULL; written at window ends about every `checkpoint_s` seconds */
-    const char *identity;              /* digest of configuration and trace: a checkpoint of another one is refused */
-    double checkpoint_s;
+    const moesim_checkpoint *checkpoint;   /* NULL: none (sim/checkpoint.h) */
 } moesim_grid;
 
-/* One per cell. outcome is shared by the cells of one instance: release with moesim_cell_results_fini. */
+/* One per cell; zeroed by the caller, released together with moesim_cell_results_fini. */
 typedef struct moesim_cell_result {
-    moesim_outcome *outcome;
-    moesim_timing timing;
+    moesim_outcome *outcome;     /* of the instance, shared by the cells that it serves */
+    const moesim_timing *timing; /* within outcome; NULL in count mode */
+    bool shared;                 /* another cell owns the outcome */
 } moesim_cell_result;
 
 moesim_code moesim_grid_run(moesim_trace *trace, const moesim_grid *grid, moesim_cell_result *result, moesim_error *err);

@@ -7,7 +7,9 @@
 
 #include "base/bits.h"
 #include "sim/instance.h"
+#include "sim/plan.h"
 #include "sim/settle.h"
+#include "sim/timer.h"
 
 /* ---- ideal, ideal-pooled, full ------------------------------------------------------------------------------------ */
 
@@ -17,30 +19,58 @@ static uint32_t size_of(const moesim_window *w, const moesim_step *step, uint32_
     return w->list_begin[index + 1] - w->list_begin[index];
 }
 
-/* Free reload: which experts hit is nobody's choice, so the log takes the lowest ids. */
+/* Free reload: which experts hit is nobody's choice. Without time the lowest ids do; with time those with most tokens, so
+ * that what remains is least work. `before` holds the hits: what a reload has put there. */
+static void choose_hits(const moesim_instance *in, const moesim_window *w, size_t index, uint32_t hits, moesim_turn *turn)
+{
+    const uint32_t words = in->shape.words, begin = w->list_begin[index], n = turn->n_active;
+    const uint16_t *list = w->list + begin;
+    const uint32_t *count = in->timer != NULL ? w->count + begin : NULL;
+    uint32_t most = 0, left = hits;
+    memset(turn->before, 0, words * sizeof *turn->before);
+    for (uint32_t i = 0; i < n && count != NULL; i++)
+        most = count[i] > most ? count[i] : most;
+    while (left > 0) {
+        uint32_t next = 0;
+        for (uint32_t i = 0; i < n && left > 0; i++) {
+            const uint32_t c = count != NULL ? count[i] : 0;
+            if (c == most) {
+                moesim_bit_set(turn->before, list[i]);
+                left--;
+            } else if (c < most && c > next) {
+                next = c;
+            }
+        }
+        most = next;
+    }
+    for (uint32_t i = 0; i < words; i++)
+        turn->misses[i] = turn->moved[i] = turn->active[i] & ~turn->before[i];
+}
+
 static moesim_code count_ideal(moesim_instance *in, const moesim_window *w, const moesim_step *step, uint32_t layer,
                                uint32_t hits, moesim_error *err)
 {
     const uint32_t words = in->shape.words, active = size_of(w, step, layer);
     const size_t index = (size_t)(step - w->step) * w->num_layers + layer;
     moesim_turn *turn = &in->turn[0];
-    moesim_tally_event(&in->account, layer, in->slots[layer], active, hits, active - hits);
-    if (in->params.declog == NULL)
+    if (in->params.declog == NULL && in->timer == NULL && !in->dispatches) {
+        moesim_tally_event(&in->account, layer, in->slots[layer], active, hits, active - hits);
         return MOESIM_OK;
-    const uint16_t *list = w->list + w->list_begin[index];
+    }
     turn->layer = layer;
     turn->active = w->active + index * words;
-    turn->n_misses = active - hits;
-    memset(turn->misses, 0, words * sizeof *turn->misses);
-    memset(turn->before, 0, words * sizeof *turn->before);
-    memset(turn->cpu, 0, words * sizeof *turn->cpu);
+    turn->n_active = active;
+    turn->n_hits = hits;
+    turn->n_misses = turn->n_moved = active - hits;
     memset(turn->keep, 0, words * sizeof *turn->keep);
-    for (uint32_t i = hits; i < active; i++) {
-        moesim_bit_set(turn->misses, list[i]);
-        turn->order[i - hits] = list[i];
-    }
-    memcpy(turn->moved, turn->misses, words * sizeof *turn->moved);
-    return moesim_log_event(in, step, turn, err);
+    choose_hits(in, w, index, hits, turn);
+    moesim_view_event(in, w, turn, index);
+    if (moesim_plan_split(in, turn, err) != MOESIM_OK)
+        return err->code;
+    moesim_tally_event(&in->account, layer, in->slots[layer], active, hits, turn->n_moved);
+    if (in->timer != NULL)
+        moesim_timer_event(in->timer, w, index, turn->misses, turn->cpu, turn->order, turn->n_misses);
+    return in->params.declog != NULL ? moesim_log_event(in, step, turn, err) : MOESIM_OK;
 }
 
 moesim_code moesim_step_ideal(moesim_instance *in, const moesim_window *w, const moesim_step *step, moesim_error *err)
@@ -166,6 +196,8 @@ static moesim_code pooled_event(moesim_instance *in, const moesim_window *w, con
     turn->n_misses = turn->n_moved = n;
     turn->n_hits = turn->n_active - n;
     moesim_tally_event(&in->account, layer, in->slots[layer], turn->n_active, turn->n_hits, n);
+    if (in->timer != NULL)
+        moesim_timer_event(in->timer, w, index, turn->misses, NULL, NULL, n);
     enter(in, w, turn, index);
     while (in->pool->used > in->total_slots) {
         uint32_t at, e;

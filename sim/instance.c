@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "sim/timer.h"
 
 /* Everything but the policy's state, which has a limit of its own. */
 #define MOST_INSTANCE_BYTES ((size_t)1 << 30)
@@ -74,6 +75,7 @@ void moesim_instance_destroy(moesim_instance **instance)
     if (in->opened && in->policy->close != NULL)
         in->policy->close(in->state, &ignored);
     moesim_account_fini(&in->account);
+    moesim_timer_destroy(&in->timer);
     free(in->row);
     free(in->ended);
     moesim_arena *arena = in->arena;
@@ -90,6 +92,8 @@ static moesim_code run_step(moesim_instance *in, const moesim_window *w, const m
     if (code != MOESIM_OK)
         return code;
     moesim_account_end(&in->account, w, step);
+    if (in->timer != NULL && moesim_timer_end(in->timer, w, step, err) != MOESIM_OK)
+        return err->code;
     return moesim_boundary_after(in, w, step, err);
 }
 
@@ -135,12 +139,24 @@ static uint64_t largest_expert(const moesim_shape *shape)
     return most;
 }
 
+static moesim_code give_timings(moesim_instance *in, moesim_outcome *out, moesim_error *err)
+{
+    const uint32_t n = in->timer != NULL ? moesim_timer_count(in->timer) : 0;
+    if (n == 0)
+        return MOESIM_OK;
+    if (moesim_alloc(n, sizeof *out->timing, "the times of a configuration", (void **)&out->timing, err) != MOESIM_OK)
+        return err->code;
+    out->num_timings = n;
+    return moesim_timer_finish(in->timer, out->num_requests, out->timing, err);
+}
+
 moesim_code moesim_instance_finish(moesim_instance *in, moesim_outcome *out, moesim_error *err)
 {
     moesim_error local = MOESIM_ERROR_INIT;
     err = err != NULL ? err : &local;
     moesim_account *a = &in->account;
-    if (moesim_account_p95(a, &out->ratio_p95, err) != MOESIM_OK || give_requests(in, out, err) != MOESIM_OK)
+    if (moesim_account_p95(a, &out->ratio_p95, err) != MOESIM_OK || give_requests(in, out, err) != MOESIM_OK ||
+        give_timings(in, out, err) != MOESIM_OK)
         return err->code;
     out->total = a->total;
     if (in->params.scope == MOESIM_SCOPE_GLOBAL)
@@ -173,5 +189,8 @@ void moesim_outcome_fini(moesim_outcome *outcome)
 {
     free(outcome->request);
     free(outcome->request_id);
+    for (uint32_t i = 0; i < outcome->num_timings; i++)
+        moesim_timing_fini(&outcome->timing[i]);
+    free(outcome->timing);
     memset(outcome, 0, sizeof *outcome);
 }

@@ -40,6 +40,7 @@ typedef struct moesim_ages {
 struct moesim_prefetcher;
 struct moesim_pool;
 struct moesim_global;
+struct moesim_timer;
 
 struct moesim_instance {
     moesim_arena *arena;
@@ -69,6 +70,7 @@ struct moesim_instance {
     moesim_hint *hint;           /* [M][2] */
     size_t key_stride;           /* words·64, or 0 for the scratch pair */
     moesim_account account;
+    struct moesim_timer *timer;  /* tells time, or NULL */
 
     /* what the policy is shown */
     moesim_event base;           /* the same for all events of a step */

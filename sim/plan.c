@@ -129,3 +129,26 @@ moesim_code moesim_plan_victim(const moesim_instance *in, uint32_t layer, const 
         return broken(in, layer, err, "victim names an expert that it was not shown", expert);
     return MOESIM_OK;
 }
+
+moesim_code moesim_plan_split(moesim_instance *in, moesim_turn *turn, moesim_error *err)
+{
+    const uint32_t words = in->shape.words;
+    uint32_t n = 0;
+    memset(turn->cpu, 0, words * sizeof *turn->cpu);
+    MOESIM_EACH_BIT(e, turn->misses, words, { turn->order[n++] = (uint16_t)e; });
+    if (!in->dispatches || n == 0)
+        return MOESIM_OK;
+    moesim_dispatch answer = {
+        .size = sizeof answer, .n_misses = n, .misses = turn->misses, .cpu = turn->cpu, .order = turn->order};
+    if (in->policy->dispatch(in->state, &in->view, &answer) != 0)
+        return moesim_plan_stopped(in, "dispatch", in->base.clock, err);
+    if (moesim_plan_dispatch(in, turn, err) != MOESIM_OK)
+        return err->code;
+    for (uint32_t i = 0; i < words; i++) {
+        turn->moved[i] = turn->misses[i] & ~turn->cpu[i];
+        turn->candidates[i] = turn->before[i] | turn->moved[i];
+    }
+    turn->n_moved = moesim_bits_count(turn->moved, words);
+    in->account.now.cpu += turn->n_misses - turn->n_moved;
+    return MOESIM_OK;
+}

@@ -11,6 +11,10 @@
 /* A callback returned non-zero. */
 moesim_code moesim_plan_stopped(const moesim_instance *in, const char *callback, uint64_t clock, moesim_error *err);
 
+/* Which misses run on the CPU and the order in which the others are copied: asks dispatch where the policy has one, checks the
+ * answer, and sets order, cpu, moved, candidates and n_moved. misses, before and n_misses are set, moved holds all misses. */
+moesim_code moesim_plan_split(moesim_instance *in, moesim_turn *turn, moesim_error *err);
+
 /* dispatch: cpu is a subset of the misses, order holds every miss once. */
 moesim_code moesim_plan_dispatch(const moesim_instance *in, const moesim_turn *turn, moesim_error *err);
 

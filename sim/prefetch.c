@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Prefetches without time.
+ * Prefetches: landing at once without time, as the link allows with it.
  */
 #include "sim/prefetch.h"
 
@@ -10,6 +10,7 @@
 
 #include "base/bits.h"
 #include "sim/plan.h"
+#include "sim/timer.h"
 
 #define MOST_ENTRIES 65536u
 
@@ -27,6 +28,8 @@ struct moesim_prefetcher {
     uint32_t *begin;             /* [M + 1] */
     uint64_t *pending;           /* [M][words] */
     bool paused;
+    wanted *ranked;              /* by priority, where time is told */
+    moesim_landed *queued;
 };
 
 moesim_code moesim_prefetch_init(moesim_instance *in, moesim_error *err)
@@ -45,10 +48,19 @@ moesim_code moesim_prefetch_init(moesim_instance *in, moesim_error *err)
         moesim_arena_take(in->arena, layers * in->shape.words, sizeof *f->pending, "prefetch lists", (void **)&f->pending,
                           err) != MOESIM_OK)
         return err->code;
+    if (in->config.num_costings > 0 &&
+        (moesim_arena_take(in->arena, most, sizeof *f->ranked, "prefetch lists", (void **)&f->ranked, err) != MOESIM_OK ||
+         moesim_arena_take(in->arena, most, sizeof *f->queued, "prefetch lists", (void **)&f->queued, err) != MOESIM_OK))
+        return err->code;
     f->answer.size = sizeof f->answer;
     f->answer.capacity = (uint32_t)most;
     in->prefetch = f;
     return MOESIM_OK;
+}
+
+uint32_t moesim_prefetch_most(const moesim_instance *in)
+{
+    return in->prefetch != NULL ? in->prefetch->answer.capacity : 0;
 }
 
 moesim_prefetch *moesim_prefetch_offer(moesim_instance *in)
@@ -68,15 +80,46 @@ static int by_layer_and_priority(const void *x, const void *y)
     return (a->serial > b->serial) - (a->serial < b->serial);
 }
 
+static int by_priority(const void *x, const void *y)
+{
+    const wanted *a = x, *b = y;
+    if (a->priority > b->priority || a->priority < b->priority)
+        return a->priority > b->priority ? -1 : 1;
+    return (a->serial > b->serial) - (a->serial < b->serial);
+}
+
+/* With time: the list enters the link's queue by priority, whatever the layer. What is resident is left out. */
+static void queue(moesim_instance *in)
+{
+    struct moesim_prefetcher *f = in->prefetch;
+    uint32_t n = 0;
+    memcpy(f->ranked, f->list, f->n * sizeof *f->ranked);
+    qsort(f->ranked, f->n, sizeof *f->ranked, by_priority);
+    for (uint32_t i = 0; i < f->n; i++) {
+        const uint64_t *resident = in->resident + (size_t)f->ranked[i].layer * in->shape.words;
+        if (!moesim_bit_test(resident, f->ranked[i].expert))
+            f->queued[n++] = (moesim_landed){f->ranked[i].layer, f->ranked[i].expert};
+    }
+    moesim_executor *x = moesim_timer_executor(in->timer, 0);
+    x->ops->prefetch(x, f->queued, n);
+}
+
 moesim_code moesim_prefetch_accept(moesim_instance *in, const char *callback, moesim_error *err)
 {
     struct moesim_prefetcher *f = in->prefetch;
     const moesim_prefetch *answer = &f->answer;
+    if (in->timer != NULL && (answer->pause != 0) != f->paused) {
+        moesim_executor *x = moesim_timer_executor(in->timer, 0);
+        x->ops->pause(x, answer->pause != 0);
+    }
     f->paused = answer->pause != 0;
     if (answer->n == 0 && answer->cancel == 0)
         return MOESIM_OK;
     if (moesim_plan_prefetch(in, answer, callback, err) != MOESIM_OK)
         return err->code;
+    if (in->timer != NULL && answer->n > 0 && (in->traits & MOESIM_PREFETCHES) == 0)
+        return moesim_instance_fail(in, err, MOESIM_E_POLICY,
+                                    "%s asks for prefetches without the trait MOESIM_PREFETCHES, which time needs", callback);
     f->n = answer->n;
     memset(f->begin, 0, (in->shape.num_layers + 1u) * sizeof *f->begin);
     memset(f->pending, 0, (size_t)in->shape.num_layers * in->shape.words * sizeof *f->pending);
@@ -89,6 +132,8 @@ moesim_code moesim_prefetch_accept(moesim_instance *in, const char *callback, mo
     for (uint32_t l = 0; l < in->shape.num_layers; l++)
         f->begin[l + 1] += f->begin[l];
     qsort(f->list, f->n, sizeof *f->list, by_layer_and_priority);
+    if (in->timer != NULL)
+        queue(in);
     return MOESIM_OK;
 }
 
@@ -115,30 +160,53 @@ static moesim_code make_room(moesim_instance *in, uint32_t layer, bool *made, mo
     return MOESIM_OK;
 }
 
+/* One expert enters its layer, unless it is there already or nothing may leave. */
+static moesim_code land_one(moesim_instance *in, uint32_t layer, uint32_t e, bool *done, moesim_error *err)
+{
+    const size_t at = (size_t)layer * in->shape.words;
+    bool made = true;
+    *done = false;
+    moesim_bit_clear(in->prefetch->pending + at, e);
+    if (moesim_bit_test(in->resident + at, e))
+        return MOESIM_OK;
+    if (make_room(in, layer, &made, err) != MOESIM_OK)
+        return err->code;
+    if (!made)
+        return MOESIM_OK;
+    moesim_bit_set(in->resident + at, e);
+    moesim_bit_set(in->landed + at, e);
+    moesim_account_landed(&in->account, layer, e);
+    *done = true;
+    return MOESIM_OK;
+}
+
 static moesim_code land(moesim_instance *in, uint32_t layer, moesim_error *err)
 {
-    struct moesim_prefetcher *f = in->prefetch;
-    const uint32_t words = in->shape.words;
-    uint64_t *resident = in->resident + (size_t)layer * words, *landed = in->landed + (size_t)layer * words;
-    uint64_t *pending = f->pending + (size_t)layer * words;
+    const struct moesim_prefetcher *f = in->prefetch;
+    const uint64_t *pending = f->pending + (size_t)layer * in->shape.words;
     uint32_t budget = in->params.prefetch_budget;
     for (uint32_t i = f->begin[layer]; i < f->begin[layer + 1] && budget > 0; i++) {
-        const uint32_t e = f->list[i].expert;
-        bool made = true;
-        if (!moesim_bit_test(pending, e))
+        bool done = false;
+        if (!moesim_bit_test(pending, f->list[i].expert))
             continue;
-        moesim_bit_clear(pending, e);
-        if (moesim_bit_test(resident, e))
-            continue;
-        if (make_room(in, layer, &made, err) != MOESIM_OK)
+        if (land_one(in, layer, f->list[i].expert, &done, err) != MOESIM_OK)
             return err->code;
-        if (!made)
-            continue;
-        moesim_bit_set(resident, e);
-        moesim_bit_set(landed, e);
-        moesim_account_landed(&in->account, layer, e);
-        budget--;
+        budget -= done;
     }
+    return MOESIM_OK;
+}
+
+/* With time: the clock runs to the gate of this layer, and what the link has brought by then, of any layer, is there. */
+static moesim_code land_timed(moesim_instance *in, moesim_error *err)
+{
+    struct moesim_prefetcher *f = in->prefetch;
+    bool done;
+    moesim_timer_gate(in->timer);
+    moesim_executor *x = moesim_timer_executor(in->timer, 0);
+    const uint32_t n = x->ops->landed(x, f->queued, f->answer.capacity);
+    for (uint32_t i = 0; i < n; i++)
+        if (land_one(in, f->queued[i].layer, f->queued[i].expert, &done, err) != MOESIM_OK)
+            return err->code;
     return MOESIM_OK;
 }
 
@@ -163,6 +231,8 @@ moesim_code moesim_prefetch_layer(moesim_instance *in, const moesim_window *w, c
 {
     if (in->policy->before_layer != NULL && ask(in, w, step, layer, err) != MOESIM_OK)
         return err->code;
+    if (in->timer != NULL)
+        return (in->traits & MOESIM_PREFETCHES) != 0 ? land_timed(in, err) : MOESIM_OK;
     if (in->prefetch->paused || in->prefetch->begin[layer] == in->prefetch->begin[layer + 1])
         return MOESIM_OK;
     return land(in, layer, err);

@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "sim/instance.h"
+#include "sim/timing.h"
 
 typedef struct team {
     moesim_instance **instance;
@@ -60,6 +61,22 @@ static moesim_code check_needs(const moesim_trace_info *info, const moesim_confi
             if (check_need(&config[c], &list[i], info->path, err) != MOESIM_OK)
                 return err->code;
         }
+    return MOESIM_OK;
+}
+
+bool moesim_config_reads_costs(const moesim_policy *policy, const void *options)
+{
+    const uint32_t needs = policy->needs != NULL ? policy->needs(options) : 0;
+    return (needs & MOESIM_NEED_COSTS) != 0 || (policy->traits & MOESIM_PREFETCHES) != 0 ||
+           (policy->host_mode != MOESIM_HOST_NONE && policy->dispatch != NULL);
+}
+
+static moesim_code check_costings(const moesim_config *config, size_t n, moesim_error *err)
+{
+    for (size_t i = 0; i < n; i++)
+        if (config[i].num_costings > 1 && moesim_config_reads_costs(config[i].policy, config[i].options))
+            return moesim_fail(err, MOESIM_E_INTERNAL, "policy %s decides by costs and was given %u at once",
+                               config[i].policy->name, config[i].num_costings);
     return MOESIM_OK;
 }
 
@@ -115,6 +132,7 @@ static moesim_code open_source(moesim_trace *trace, const moesim_run_params *par
     for (size_t i = 0; i < n; i++) {
         const moesim_policy *p = config[i].policy;
         w.needs |= p->needs != NULL ? p->needs(config[i].options) : 0;
+        w.needs |= config[i].num_costings > 0 ? MOESIM_NEED_COUNTS : 0u;
         w.needs |= config[i].costs != NULL ? MOESIM_NEED_COUNTS : 0u;
         w.clairvoyant |= (p->traits & MOESIM_CLAIRVOYANT) != 0 && p->host_mode == MOESIM_HOST_NONE;
         w.clairvoyant |= p->host_mode == MOESIM_HOST_BELADY_POOLED;
@@ -230,7 +248,7 @@ static moesim_code make_instances(team *t, moesim_trace *trace, const moesim_run
         .block_length = info->block_length,
         .words = (info->num_experts + 63u) / 64u,
         .max_rows = planned->max_decode_rows,
-        .expert_bytes = moesim_trace_expert_bytes(trace),
+        .expert_bytes = params->expert_bytes != NULL ? params->expert_bytes : moesim_trace_expert_bytes(trace),
     };
     const uint64_t counted = planned->num_requests > params->warmup ? planned->num_requests - params->warmup : 0;
     for (size_t i = 0; i < t->n; i++) {
@@ -261,6 +279,15 @@ static moesim_code run_windows(team *t, moesim_source *source, const moesim_run_
     return code;
 }
 
+static void total_times(const moesim_outcome *out, moesim_timing *timing)
+{
+    for (uint32_t i = 0; i < out->num_requests; i++) {
+        timing->request[i].output_tokens = out->request[i].output_tokens;
+        timing->request[i].requests = 1;
+        moesim_time_sums_add(&timing->total, &timing->request[i]);
+    }
+}
+
 /* Output tokens as recorded, where they are; the row of the first disagreement, by its number in the trace. */
 static moesim_code complete(moesim_instance *in, moesim_trace *trace, moesim_outcome *out, moesim_error *err)
 {
@@ -274,6 +301,8 @@ static moesim_code complete(moesim_instance *in, moesim_trace *trace, moesim_out
         tokens += out->request[i].output_tokens;
     }
     out->total.output_tokens = tokens;
+    for (uint32_t t = 0; t < out->num_timings; t++)
+        total_times(out, &out->timing[t]);
     if (out->observed_wrong == 0)
         return MOESIM_OK;
     moesim_pass pass;
@@ -307,6 +336,7 @@ moesim_code moesim_run(moesim_trace *trace, const moesim_run_params *params, con
     moesim_source *source = NULL;
     const moesim_trace_info *info = moesim_trace_get_info(trace);
     if (check_params(info, params, n, err) != MOESIM_OK || check_needs(info, config, n, err) != MOESIM_OK ||
+        check_costings(config, n, err) != MOESIM_OK ||
         open_source(trace, params, config, n, &source, err) != MOESIM_OK)
         return err->code;
     moesim_code code = team_start(&t, params->threads, n, err);

@@ -9,6 +9,7 @@
 #include "sim/instance.h"
 #include "sim/plan.h"
 #include "sim/prefetch.h"
+#include "sim/timer.h"
 
 /* Age layers larger than this are not worth it: the generic path decides the same. */
 #define MOST_AGE_BYTES ((size_t)16 << 20)
@@ -69,6 +70,11 @@ static moesim_code check_config(const moesim_instance *in, moesim_error *err)
                                     in->shape.num_experts);
     if (in->policy->host_mode == MOESIM_HOST_NONE && in->policy->retain == NULL)
         return moesim_instance_fail(in, err, MOESIM_E_POLICY, "it has no retain callback");
+    if (in->config.num_costings > 0 &&
+        (in->params.scope == MOESIM_SCOPE_GLOBAL || in->params.order == MOESIM_FLATTENED))
+        return moesim_fail(err, MOESIM_E_USAGE,
+                           "time is told for slots per layer and whole events; use --time count with --scope global and "
+                           "--order flattened");
     if (in->params.check_observed && in->params.batch > 1)
         return moesim_fail(err, MOESIM_E_USAGE,
                            "--check-observed compares pass by pass with what was recorded; leave --batch at 1");
@@ -320,6 +326,10 @@ moesim_code moesim_instance_setup(moesim_instance *in, moesim_error *err)
         open_policy(in, err) != MOESIM_OK || take_turns(in, err) != MOESIM_OK || take_keys(in, err) != MOESIM_OK ||
         moesim_account_slots(&in->account, in->arena, global ? NULL : in->slots, err) != MOESIM_OK ||
         moesim_prefetch_init(in, err) != MOESIM_OK)
+        return err->code;
+    if (in->config.num_costings > 0 &&
+        moesim_timer_create(in->config.costing, in->config.num_costings, moesim_prefetch_most(in), first, &in->timer, err) !=
+            MOESIM_OK)
         return err->code;
     in->account.free_reload = mode == MOESIM_HOST_IDEAL || mode == MOESIM_HOST_IDEAL_POOLED;
     return choose_step(in, err);

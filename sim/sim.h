@@ -27,6 +27,8 @@ typedef struct moesim_config {
     uint32_t cache;              /* slots per layer (scope layer), 0..E */
     uint64_t cache_bytes;        /* scope global: the budget */
     const moesim_costs *costs;   /* what the policy may read; NULL without a profile; outlives the run */
+    const struct moesim_costing *const *costing;   /* [num_costings] time is told by each of them; outlive the run */
+    uint32_t num_costings;       /* at most 1 where the policy reads costs or prefetches: moesim_config_reads_costs */
 } moesim_config;
 
 typedef struct moesim_run_params {
@@ -40,6 +42,8 @@ typedef struct moesim_run_params {
     uint32_t threads;            /* ≥ 1 */
     uint64_t seed;
     size_t window_bytes;
+    const uint64_t *expert_bytes;/* [M] to price and count bytes with instead of the trace's (--as), or NULL */
+    const struct moesim_checkpoint *checkpoint;    /* sim/checkpoint.h, or NULL */
     bool generic;                /* ignore declared order kinds (tests: the fast paths give the same decisions) */
     bool check_observed;         /* compare residency with /observed/residency */
     moesim_declog *declog;       /* for a single configuration, else NULL */
@@ -87,7 +91,13 @@ typedef struct moesim_outcome {
     uint32_t traits;             /* of policy and instance: clairvoyant, non-causal, … */
     moesim_counter counter[16];
     uint32_t num_counters;
+    struct moesim_timing *timing;/* [num_timings] one per costing (sim/timing.h) */
+    uint32_t num_timings;
 } moesim_outcome;
+
+/* Do decisions of this configuration depend on costs (dispatch by costs, prefetches that take time)? Then it needs an
+ * instance per bandwidth. */
+bool moesim_config_reads_costs(const moesim_policy *policy, const void *options);
 
 /* Runs n configurations; outcome[n] is caller-allocated and zeroed; release each with moesim_outcome_fini. Output does not
  * depend on threads. */

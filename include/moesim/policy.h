@@ -70,7 +70,9 @@ enum moesim_trait {
     MOESIM_KEYS_AGE = 1u << 1,         /* keys of untouched experts change with time: refused in scope global */
     MOESIM_RETAIN_AT_PASS = 1u << 2,   /* R ∪ G stays until the pass ends; retain_pass selects (set by open) */
     MOESIM_NON_CAUSAL = 1u << 3,       /* uses what no real system has at that moment; said in every output (set by open) */
-    MOESIM_MOVES_ALL = 1u << 4         /* dispatch leaves nothing to the CPU: it is not asked (set by open) */
+    MOESIM_MOVES_ALL = 1u << 4,        /* dispatch leaves nothing to the CPU: it is not asked (set by open) */
+    MOESIM_PREFETCHES = 1u << 5        /* asks for prefetches: what has landed depends on time, so that each bandwidth needs
+                                        * an instance of its own */
 };
 
 /* Order kinds select a fast path of the host; decisions equal those of the generic path. */
