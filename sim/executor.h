@@ -77,8 +77,8 @@ double moesim_executor_now(const moesim_executor *executor);
 /* *to += *from, field by field. */
 void moesim_parts_add(moesim_parts *to, const moesim_parts *from);
 
-/* Between two passes: clock, queue and landings as bytes, for checkpoints. restore: false, and nothing changed, if the bytes
- * cannot be the state of an executor of this costing and max_prefetch. */
+/* Between two passes: clock, queue and landings as bytes, for checkpoints; addresses are multiples of 8. restore: false, and
+ * nothing changed, if the bytes cannot be the state of an executor of this costing and max_prefetch. */
 size_t moesim_executor_state_bytes(const moesim_executor *executor);
 void moesim_executor_save(const moesim_executor *executor, void *out);
 bool moesim_executor_restore(moesim_executor *executor, const void *in);

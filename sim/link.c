@@ -146,16 +146,24 @@ static bool known(const moesim_link *k, const moesim_landed *entry, uint32_t n)
     return n == 0;
 }
 
+static bool span(double seconds) { return seconds >= 0 && !isinf(seconds); }
+
+static bool possible(const moesim_link *k, const saved *s, const moesim_landed *list)
+{
+    if (s->busy > 1 || s->paused > 1 || !span(s->left) || !span(s->stream))
+        return false;
+    if (k->capacity == 0)
+        return s->busy == 0 && s->waiting == 0 && s->num_landed == 0;
+    return s->waiting <= k->capacity && s->num_landed <= k->capacity + 1u && known(k, &s->flying, s->busy) &&
+           known(k, list, s->waiting) && known(k, list + k->capacity, s->num_landed);
+}
+
 bool moesim_link_restore(moesim_link *k, const void *in)
 {
     saved s;
     memcpy(&s, in, sizeof s);
-    if (s.busy > 1 || s.paused > 1 || s.waiting > k->capacity || s.num_landed > k->capacity + (k->capacity > 0) ||
-        !(s.left >= 0) || !(s.stream >= 0) || isinf(s.left) || isinf(s.stream) || (s.busy != 0 && k->capacity == 0))
-        return false;
     const moesim_landed *list = (const moesim_landed *)(const void *)((const char *)in + sizeof s);
-    if (k->capacity > 0 && (!known(k, &s.flying, s.busy) || !known(k, list, s.waiting) ||
-                            !known(k, list + k->capacity, s.num_landed)))
+    if (!possible(k, &s, list))
         return false;
     k->busy = false;
     moesim_link_replace(k, list, s.waiting);
