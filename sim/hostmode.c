@@ -9,6 +9,7 @@
 #include "sim/instance.h"
 #include "sim/plan.h"
 #include "sim/settle.h"
+#include "sim/snapshot.h"
 #include "sim/timer.h"
 
 /* ---- ideal, ideal-pooled, full ------------------------------------------------------------------------------------ */
@@ -128,6 +129,16 @@ moesim_code moesim_pooled_init(moesim_instance *in, moesim_error *err)
         return err->code;
     in->pool = p;
     return MOESIM_OK;
+}
+
+moesim_code moesim_pooled_visit(moesim_instance *in, moesim_visitor *v, moesim_error *err)
+{
+    struct moesim_pool *p = in->pool;
+    const size_t layers = in->shape.num_layers, keys = layers * in->shape.words * 64u;
+    if (v->visit(v, p->key, keys * sizeof *p->key, err) != MOESIM_OK ||
+        v->visit(v, p->worst, layers * sizeof *p->worst, err) != MOESIM_OK)
+        return err->code;
+    return v->visit(v, &p->used, sizeof p->used, err);
 }
 
 static void find_worst(struct moesim_pool *p, uint32_t layer, uint32_t keys)

@@ -10,6 +10,7 @@
 
 #include "base/bits.h"
 #include "sim/plan.h"
+#include "sim/snapshot.h"
 #include "sim/timer.h"
 
 #define MOST_ENTRIES 65536u
@@ -236,4 +237,17 @@ moesim_code moesim_prefetch_layer(moesim_instance *in, const moesim_window *w, c
     if (in->prefetch->paused || in->prefetch->begin[layer] == in->prefetch->begin[layer + 1])
         return MOESIM_OK;
     return land(in, layer, err);
+}
+
+moesim_code moesim_prefetch_visit(moesim_instance *in, moesim_visitor *v, moesim_error *err)
+{
+    struct moesim_prefetcher *f = in->prefetch;
+    const size_t layers = in->shape.num_layers;
+    if (v->visit(v, &f->n, sizeof f->n, err) != MOESIM_OK || f->n > f->answer.capacity ||
+        v->visit(v, f->begin, (layers + 1) * sizeof *f->begin, err) != MOESIM_OK ||
+        v->visit(v, f->pending, layers * in->shape.words * sizeof *f->pending, err) != MOESIM_OK ||
+        v->visit(v, &f->paused, sizeof f->paused, err) != MOESIM_OK)
+        return err->code != MOESIM_OK ? err->code
+                                      : moesim_fail(err, MOESIM_E_FORMAT, "the checkpoint holds too long a prefetch list");
+    return f->n > 0 ? v->visit(v, f->list, f->n * sizeof *f->list, err) : MOESIM_OK;
 }

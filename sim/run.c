@@ -7,8 +7,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/arena.h"
+#include "sim/checkpoint.h"
 #include "sim/instance.h"
 #include "sim/timing.h"
 
@@ -261,20 +263,45 @@ static moesim_code make_instances(team *t, moesim_trace *trace, const moesim_run
     return MOESIM_OK;
 }
 
+static double seconds(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* At the end of a window: when it is time, everything is written down. */
+static moesim_code keep(team *t, const moesim_checkpoint *c, uint64_t windows, double *last, moesim_error *err)
+{
+    if (c->stop_after > 0 && windows >= c->stop_after)
+        return moesim_fail(err, MOESIM_E_INTERRUPTED, "stopped after %llu windows", (unsigned long long)windows);
+    if (c->every_s > 0 && seconds() - *last < c->every_s)
+        return MOESIM_OK;
+    const moesim_code code = moesim_checkpoint_write(c, t->instance, t->n, windows, err);
+    *last = seconds();
+    return code;
+}
+
 static moesim_code run_windows(team *t, moesim_source *source, const moesim_run_params *params, moesim_error *err)
 {
+    const moesim_checkpoint *checkpoint = params->checkpoint;
     const moesim_window *window = NULL;
-    uint64_t steps = 0;
-    moesim_code code = MOESIM_OK;
+    uint64_t steps = 0, windows = 0, finished = 0;
+    double last = seconds();
+    moesim_code code = checkpoint != NULL ? moesim_checkpoint_read(checkpoint, t->instance, t->n, &finished, err) : MOESIM_OK;
     while (code == MOESIM_OK) {
         code = moesim_interrupted() ? moesim_fail(err, MOESIM_E_INTERRUPTED, "interrupted")
                                     : moesim_source_next(source, &window, err);
         if (code != MOESIM_OK || window == NULL)
             break;
-        code = run_window(t, window, err);
+        windows++;
+        if (windows > finished)
+            code = run_window(t, window, err);
         steps += window->num_steps;
         if (params->progress != NULL)
             moesim_progress_update(params->progress, steps);
+        if (code == MOESIM_OK && checkpoint != NULL && windows > finished)
+            code = keep(t, checkpoint, windows, &last, err);
     }
     return code;
 }

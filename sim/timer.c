@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/bits.h"
+#include "sim/snapshot.h"
 
 #define MOST_EXPERTS 1024u
 
@@ -238,6 +239,39 @@ moesim_code moesim_timer_end(moesim_timer *t, const moesim_window *w, const moes
         memset(&l->step, 0, sizeof l->step);
     }
     keep_open(t, w, step);
+    return MOESIM_OK;
+}
+
+/* ---- checkpoints --------------------------------------------------------------------------------------------------- */
+
+static moesim_code visit_lane(moesim_timer *t, lane *l, moesim_visitor *v, moesim_error *err)
+{
+    const size_t bytes = moesim_executor_state_bytes(l->x);
+    void *state = NULL;
+    if (moesim_alloc(1, bytes, "an executor", &state, err) != MOESIM_OK)
+        return err->code;
+    moesim_executor_save(l->x, state);
+    moesim_code code = v->visit(v, state, bytes, err);
+    if (code == MOESIM_OK && v->restoring && !moesim_executor_restore(l->x, state))
+        code = moesim_fail(err, MOESIM_E_FORMAT, "the checkpoint holds the state of another executor; remove it");
+    free(state);
+    if (code == MOESIM_OK)
+        code = v->visit(v, &l->wall, sizeof l->wall, err);
+    if (code == MOESIM_OK && t->capacity > 0)
+        code = v->visit(v, l->request, t->capacity * sizeof *l->request, err);
+    return code;
+}
+
+moesim_code moesim_timer_visit(moesim_timer *t, moesim_visitor *v, moesim_error *err)
+{
+    uint32_t capacity = t->capacity;
+    if (v->visit(v, &capacity, sizeof capacity, err) != MOESIM_OK || reserve(t, capacity, err) != MOESIM_OK ||
+        v->visit(v, t->open, sizeof t->open, err) != MOESIM_OK ||
+        v->visit(v, &t->num_open, sizeof t->num_open, err) != MOESIM_OK)
+        return err->code;
+    for (uint32_t i = 0; i < t->n; i++)
+        if (visit_lane(t, &t->lane[i], v, err) != MOESIM_OK)
+            return err->code;
     return MOESIM_OK;
 }
 
