@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Prefetches. With time they enter the link's queue by priority and land when their copies have ended, in any layer, before
- * the gate of the next event (sim/executor.h). Without time (--time count): what a policy asked for lands just before the next event of its layer, by
- * priority, at most params.prefetch_budget a layer and pass. What is over the budget stays asked for until it lands, is
- * resident already, or a new list replaces it. In a full layer a landing evicts victim()'s answer or the worst standing
- * keys; experts that have landed since the layer's last event are never evicted for one another.
+ * the gate of the next event (sim/executor.h). Without time (--time count) what a policy asked for lands just before the next
+ * event of its layer, by priority, at most params.prefetch_budget a layer and pass. What is over the budget stays asked for
+ * until it lands, is resident already, or a new list replaces it. In a full layer a landing evicts victim()'s answer or the
+ * worst standing keys; experts that have landed since the layer's last event are never evicted for one another.
  */
 #ifndef MOESIM_SIM_PREFETCH_H
 #define MOESIM_SIM_PREFETCH_H

@@ -3,8 +3,6 @@
  * A run: one pass over the trace serves all configurations. Windows come one after the other; the configurations are spread
  * over threads within each window (queue by index, barrier at its end), so nothing depends on the number of threads.
  */
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -12,22 +10,8 @@
 #include "base/arena.h"
 #include "sim/checkpoint.h"
 #include "sim/instance.h"
+#include "sim/team.h"
 #include "sim/timing.h"
-
-typedef struct team {
-    moesim_instance **instance;
-    moesim_error *error;         /* [n] of each configuration */
-    size_t n;
-    atomic_size_t next;
-    pthread_t *thread;
-    uint32_t threads;            /* started, beside the caller's */
-    pthread_mutex_t lock;
-    pthread_cond_t begin, done;
-    uint64_t round;              /* windows handed out; under the lock, as the rest */
-    uint32_t busy;
-    bool stop;
-    const moesim_window *window;
-} team;
 
 /* ---- what the policies need and the trace has -------------------------------------------------------------------- */
 
@@ -52,8 +36,8 @@ static moesim_code check_needs(const moesim_trace_info *info, const moesim_confi
          "confidence=none where the policy has that option"},
         {MOESIM_NEED_PROB, info->has_prob,
          "/routing/router_prob, which this trace does not have; record router probabilities, or choose another policy"},
-        {MOESIM_NEED_COSTS, false, "a cost profile, which a run that counts does not have; give --time model, or choose another "
-         "policy"},
+        {MOESIM_NEED_COSTS, false,
+         "a cost profile, which a run that counts does not have; give --time model, or choose another policy"},
         {MOESIM_NEED_PRIOR, false, "the totals of another trace, which this run was not given; choose another policy"},
     };
     for (size_t c = 0; c < n; c++)
@@ -142,103 +126,9 @@ static moesim_code open_source(moesim_trace *trace, const moesim_run_params *par
     return moesim_source_open(trace, &w, out, err);
 }
 
-/* ---- threads --------------------------------------------------------------------------------------------------------- */
-
-static void work(team *t)
-{
-    for (;;) {
-        const size_t i = atomic_fetch_add(&t->next, 1);
-        if (i >= t->n)
-            return;
-        if (moesim_interrupted())
-            moesim_fail(&t->error[i], MOESIM_E_INTERRUPTED, "interrupted");
-        else
-            moesim_instance_advance(t->instance[i], t->window, &t->error[i]);
-    }
-}
-
-static void *worker(void *cookie)
-{
-    team *t = cookie;
-    uint64_t seen = 0;
-    pthread_mutex_lock(&t->lock);
-    for (;;) {
-        while (t->round == seen && !t->stop)
-            pthread_cond_wait(&t->begin, &t->lock);
-        if (t->stop)
-            break;
-        seen = t->round;
-        pthread_mutex_unlock(&t->lock);
-        work(t);
-        pthread_mutex_lock(&t->lock);
-        if (--t->busy == 0)
-            pthread_cond_signal(&t->done);
-    }
-    pthread_mutex_unlock(&t->lock);
-    return NULL;
-}
-
-/* Every configuration over one window; the error of the first in order. */
-static moesim_code run_window(team *t, const moesim_window *window, moesim_error *err)
-{
-    pthread_mutex_lock(&t->lock);
-    t->window = window;
-    atomic_store(&t->next, 0);
-    t->busy = t->threads;
-    t->round++;
-    pthread_cond_broadcast(&t->begin);
-    pthread_mutex_unlock(&t->lock);
-    work(t);
-    pthread_mutex_lock(&t->lock);
-    while (t->busy > 0)
-        pthread_cond_wait(&t->done, &t->lock);
-    pthread_mutex_unlock(&t->lock);
-    for (size_t i = 0; i < t->n; i++)
-        if (t->error[i].code != MOESIM_OK) {
-            *err = t->error[i];
-            return err->code;
-        }
-    return MOESIM_OK;
-}
-
-static moesim_code team_start(team *t, uint32_t threads, size_t n, moesim_error *err)
-{
-    const uint32_t helpers = threads - 1u < n ? threads - 1u : (uint32_t)n;
-    pthread_mutex_init(&t->lock, NULL);
-    pthread_cond_init(&t->begin, NULL);
-    pthread_cond_init(&t->done, NULL);
-    if (moesim_alloc(n, sizeof(moesim_instance *), "the configurations", (void **)&t->instance, err) != MOESIM_OK ||
-        moesim_alloc(n, sizeof *t->error, "the configurations", (void **)&t->error, err) != MOESIM_OK ||
-        moesim_alloc(helpers, sizeof *t->thread, "the threads", (void **)&t->thread, err) != MOESIM_OK)
-        return err->code;
-    t->n = n;
-    /* a thread that the system refuses is done without */
-    while (t->threads < helpers && pthread_create(&t->thread[t->threads], NULL, worker, t) == 0)
-        t->threads++;
-    return MOESIM_OK;
-}
-
-static void team_stop(team *t)
-{
-    pthread_mutex_lock(&t->lock);
-    t->stop = true;
-    pthread_cond_broadcast(&t->begin);
-    pthread_mutex_unlock(&t->lock);
-    for (uint32_t i = 0; i < t->threads; i++)
-        pthread_join(t->thread[i], NULL);
-    for (size_t i = 0; t->instance != NULL && i < t->n; i++)
-        moesim_instance_destroy(&t->instance[i]);
-    free(t->instance);
-    free(t->error);
-    free(t->thread);
-    pthread_cond_destroy(&t->done);
-    pthread_cond_destroy(&t->begin);
-    pthread_mutex_destroy(&t->lock);
-}
-
 /* ---- the run --------------------------------------------------------------------------------------------------------- */
 
-static moesim_code make_instances(team *t, moesim_trace *trace, const moesim_run_params *params, const moesim_config *config,
+static moesim_code make_instances(moesim_team *t, moesim_trace *trace, const moesim_run_params *params, const moesim_config *config,
                                   const moesim_source_info *planned, moesim_error *err)
 {
     const moesim_trace_info *info = moesim_trace_get_info(trace);
@@ -271,7 +161,7 @@ static double seconds(void)
 }
 
 /* At the end of a window: when it is time, everything is written down. */
-static moesim_code keep(team *t, const moesim_checkpoint *c, uint64_t windows, double *last, moesim_error *err)
+static moesim_code keep(moesim_team *t, const moesim_checkpoint *c, uint64_t windows, double *last, moesim_error *err)
 {
     if (c->stop_after > 0 && windows >= c->stop_after)
         return moesim_fail(err, MOESIM_E_INTERRUPTED, "stopped after %llu windows", (unsigned long long)windows);
@@ -282,7 +172,7 @@ static moesim_code keep(team *t, const moesim_checkpoint *c, uint64_t windows, d
     return code;
 }
 
-static moesim_code run_windows(team *t, moesim_source *source, const moesim_run_params *params, moesim_error *err)
+static moesim_code run_windows(moesim_team *t, moesim_source *source, const moesim_run_params *params, moesim_error *err)
 {
     const moesim_checkpoint *checkpoint = params->checkpoint;
     const moesim_window *window = NULL;
@@ -296,7 +186,7 @@ static moesim_code run_windows(team *t, moesim_source *source, const moesim_run_
             break;
         windows++;
         if (windows > finished)
-            code = run_window(t, window, err);
+            code = moesim_team_window(t, window, err);
         steps += window->num_steps;
         if (params->progress != NULL)
             moesim_progress_update(params->progress, steps);
@@ -339,7 +229,7 @@ static moesim_code complete(moesim_instance *in, moesim_trace *trace, moesim_out
     return MOESIM_OK;
 }
 
-static moesim_code run_all(team *t, moesim_trace *trace, moesim_source *source, const moesim_run_params *params,
+static moesim_code run_all(moesim_team *t, moesim_trace *trace, moesim_source *source, const moesim_run_params *params,
                            const moesim_config *config, moesim_error *err)
 {
     const moesim_source_info *planned = moesim_source_get_info(source);
@@ -359,20 +249,20 @@ moesim_code moesim_run(moesim_trace *trace, const moesim_run_params *params, con
 {
     moesim_error local = MOESIM_ERROR_INIT;
     err = err != NULL ? err : &local;
-    team t = {.threads = 0};
+    moesim_team t = {.threads = 0};
     moesim_source *source = NULL;
     const moesim_trace_info *info = moesim_trace_get_info(trace);
     if (check_params(info, params, n, err) != MOESIM_OK || check_needs(info, config, n, err) != MOESIM_OK ||
         check_costings(config, n, err) != MOESIM_OK ||
         open_source(trace, params, config, n, &source, err) != MOESIM_OK)
         return err->code;
-    moesim_code code = team_start(&t, params->threads, n, err);
+    moesim_code code = moesim_team_start(&t, params->threads, n, err);
     if (code == MOESIM_OK)
         code = run_all(&t, trace, source, params, config, err);
     moesim_source_close(&source);
     for (size_t i = 0; i < n && code == MOESIM_OK; i++)
         code = complete(t.instance[i], trace, &outcome[i], err);
-    team_stop(&t);
+    moesim_team_stop(&t);
     for (size_t i = 0; i < n && code != MOESIM_OK; i++)
         moesim_outcome_fini(&outcome[i]);
     return code;
