@@ -133,7 +133,8 @@ START_TEST(test_paired)
         double difference = test_json_number(result_of(got, policy, cache), "%s", metric) -
                             test_json_number(result_of(got, "lru", cache), "%s", metric);
         ck_assert_double_eq_tol(test_json_number(pair, "difference"), difference, 5e-10);
-        ck_assert_double_eq(test_json_number(pair, "p"), 0.5);    /* two requests, one sign: of four flips two are as extreme */
+        /* two requests, one sign: of four flips two are as extreme */
+        ck_assert_double_eq(test_json_number(pair, "p"), 0.5);
         ck_assert_int_eq(test_json_whole(pair, "n"), 2);
         ck_assert_str_eq(test_json_text(pair, "test"), "sign-flip, exact");
         ck_assert_uint_eq(json_array_size(test_json_at(pair, "interval")), 2);
@@ -152,7 +153,8 @@ START_TEST(test_gap)
         ck_assert_str_eq(test_json_text(row, "policy"), i % 2 == 0 ? "lru" : "oled");
         ck_assert_int_eq(test_json_whole(row, "cache"), i < 2 ? 40 : 100);
         if (null_at(row, "not_applicable"))
-            ck_assert_double_eq_tol(test_json_number(row, "admission_share") + test_json_number(row, "victim_share"), 1, 5e-13);
+            ck_assert_double_eq_tol(test_json_number(row, "admission_share") + test_json_number(row, "victim_share"), 1,
+                                    5e-13);
         else
             ck_assert(null_at(row, "admission_share"));
     }
@@ -164,8 +166,8 @@ START_TEST(test_gap)
     double best = test_json_number(result_of(bounds, "belady", 100), "misses");
     double forced = test_json_number(result_of(bounds, "belady-forced", 100), "misses");
     double above = test_json_number(lru, "misses") - best;
-    ck_assert_double_eq_tol(test_json_number(row, "misses_per_pass_above_belady"), above / test_json_number(lru, "passes"),
-                            5e-10);
+    ck_assert_double_eq_tol(test_json_number(row, "misses_per_pass_above_belady"),
+                            above / test_json_number(lru, "passes"), 5e-10);
     ck_assert_double_eq_tol(test_json_number(row, "admission_share"), (forced - best) / above, 5e-13);
 }
 END_TEST
@@ -210,10 +212,10 @@ START_TEST(test_observed_residency)
         const char *name = captures[i].name;
         struct test_command done = test_shell("\"$MOESIM\" trace import --from route-trace "
             "\"$MOESIM_KNOWN_ANSWERS/route-trace/%s.route.csv\" \"$WORK/%s.h5\"", name, name);
-        ck_assert_msg(done.status == 0, "%s", done.err);
+        ck_assert_msg(done.status == 0, "%s: exit status %d: %s", name, done.status, done.err);
         done = test_shell("\"$MOESIM\" run \"$WORK/%s.h5\" --policy lru --scope global --check-observed --cache %dMiB "
                           "--format json", name, captures[i].budget_mib);
-        ck_assert_msg(done.status == 0, "%s", done.err);
+        ck_assert_msg(done.status == 0, "%s: exit status %d: %s", name, done.status, done.err);
         ck_assert_str_eq(done.err, "");
         const json_t *observed = test_json_at(test_json_parse(done.out), "results/0/observed");
         ck_assert_int_eq(test_json_whole(observed, "wrong"), 0);
