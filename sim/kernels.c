@@ -119,18 +119,37 @@ KERNEL void take_samples(const key_array a, const uint64_t *set, uint32_t words,
     }
 }
 
+/* Notes a boundary; half = 0: a group of equal keys. */
+KERNEL void learn(moesim_hint *hint, uint64_t boundary, uint64_t half)
+{
+    if (hint != NULL)
+        *hint = (moesim_hint){ boundary, half, hint->known ? boundary - hint->boundary : 0, 1 };
+}
+
+/* A range around the boundary that holds half as many keys as can be ranked, if they lie as densely as these n. */
+KERNEL void learn_from(moesim_hint *hint, const int64_t *x, uint32_t n, uint32_t kept)
+{
+    const uint64_t top = UINT64_C(1) << 63;
+    int64_t least = x[0], most = x[0], bound = INT64_MAX;
+    for (uint32_t i = 0; i < n; i++) {
+        least = x[i] < least ? x[i] : least;
+        most = x[i] > most ? x[i] : most;
+        bound = (kept >> i & 1) != 0 && x[i] < bound ? x[i] : bound;
+    }
+    learn(hint, (uint64_t)bound ^ top, ((uint64_t)most - (uint64_t)least) / (n - 1) * (KERNELS_FEW / 4) + 1);
+}
+
 /* The best k of the n ≤ KERNELS_FEW members of `open`, k < n, are added to sure, as far as ties allow; returns how many of
  * the equal ones in tied are due. */
 KERNEL uint32_t settle_few(const key_array a, const uint64_t *open, uint32_t words, uint32_t k, uint64_t *sure, uint64_t *tied,
                            moesim_hint *hint)
 {
-    int64_t x[KERNELS_FEW + 3], near[2];
+    int64_t x[KERNELS_FEW + 3];
     uint32_t n = 0, equal;
     MOESIM_EACH_BIT(e, open, words, { x[n++] = (int64_t)(key_of(a, e) ^ UINT64_C(1) << 63); });
-    x[n] = x[n + 1] = x[n + 2] = x[n - 1];
-    uint32_t best = kernels_rank(x, n, k, &equal, near);
-    if (hint != NULL && (!hint->known || n > 2 * KERNELS_NEAR))
-        *hint = (moesim_hint){ (uint64_t)near[0] ^ UINT64_C(1) << 63, (uint64_t)near[1] ^ UINT64_C(1) << 63, 1 };
+    uint32_t best = kernels_rank(x, n, k, &equal);
+    if (hint != NULL)
+        learn_from(hint, x, n, best | equal);
     k -= (uint32_t)__builtin_popcount(best);
     for (uint32_t w = 0; w < words; w++) {
         const uint32_t here = (uint32_t)__builtin_popcountll(open[w]);
@@ -169,31 +188,37 @@ KERNEL uint32_t leave_tied(const search *s, uint32_t words, uint64_t *tied)
     return s->k;
 }
 
-/* Looks where the boundary was the last time. Returns 1 when the search is at its end; *left tells how many of tied are due. */
+/* Looks where the boundary should be; a group of equal keys (a clock, mostly) moves on as it did before. Returns 1 when the
+ * search is at its end; *left tells how many of tied are due. */
 KERNEL int try_hint(const key_array a, search *s, uint32_t words, uint64_t *sure, uint64_t *tied, moesim_hint *hint,
                     uint32_t *left)
 {
+    const uint64_t middle = hint->boundary + (hint->half == 0 ? hint->drift : 0);
+    const uint64_t low = middle >= hint->half ? middle - hint->half : 0;
+    const uint64_t high = middle + hint->half >= middle ? middle + hint->half : UINT64_MAX;
     uint64_t least[MAX_WORDS];
     uint32_t in = 0;
     *left = 0;
-    mark(a, s->open, words, hint->high, 1, s->top);
-    mark(a, s->open, words, hint->low, 0, least);
-    hint->known = moesim_bits_count(s->top, words) <= s->k;
+    mark(a, s->open, words, high, 1, s->top);
+    mark(a, s->open, words, low, 0, least);
+    const int too_low = moesim_bits_count(s->top, words) > s->k;
     if (narrow(s, words, sure))
         return 1;
-    if (!hint->known)
+    if (too_low)
         return 0;
     for (uint32_t w = 0; w < words; w++) {
         s->top[w] = s->open[w] & least[w];
         in += (uint32_t)__builtin_popcountll(s->top[w]);
     }
-    hint->known = in > s->k;
-    if (in > s->k && hint->low == hint->high) {
-        memcpy(s->open, s->top, words * sizeof *tied);
-        *left = leave_tied(s, words, tied);
-        return 1;
-    }
-    return in > 0 && narrow(s, words, sure);
+    if (in == 0 || (in == s->n && hint->half != 0))
+        return 0;
+    if (in <= s->k || hint->half != 0)
+        return narrow(s, words, sure);
+    /* all of them are equal */
+    memcpy(tied, s->top, words * sizeof *tied);
+    learn(hint, middle, 0);
+    *left = s->k;
+    return 1;
 }
 
 /* Of the members of `set`, *sure gets those that are certainly among the best `slots`, *tied a group of equal ones of which
@@ -225,8 +250,7 @@ KERNEL uint32_t split(const key_array a, const uint64_t *set, uint32_t words, ui
         if (narrow(&s, words, sure))
             return 0;
         if (boundary) {
-            if (hint != NULL)
-                *hint = (moesim_hint){ pivot, pivot, 1 };
+            learn(hint, pivot, 0);
             return leave_tied(&s, words, tied);
         }
     }

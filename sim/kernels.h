@@ -10,10 +10,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Keys around the boundary of the selection before, for the next one of the same layer; zeroed: none yet. A hint says where to
- * look first, never what is kept. */
+/* Where the boundary of the selection before was, for the next one of the same layer; zeroed: nowhere yet. A hint says where
+ * to look first, never what is kept. */
 typedef struct moesim_hint {
-    uint64_t low, high;
+    uint64_t boundary;           /* key */
+    uint64_t half;               /* half the width of the range to look at; 0: a group of equal keys was there */
+    uint64_t drift;              /* how far the boundary had moved (modulo 2^64) */
     uint64_t known;
 } moesim_hint;
 

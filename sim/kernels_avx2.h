@@ -45,29 +45,9 @@ static inline void kernels_collect(const uint16_t *expert, size_t stride, uint32
 
 #define KERNELS_FEW 20u
 
-#define KERNELS_NEAR 5
-
-static inline __m256i kernels_less(__m256i a, __m256i b)
+/* above[i]: keys that are greater than key i. */
+static inline uint32_t kernels_rank(const int64_t *x, uint32_t n, uint32_t k, uint32_t *tied)
 {
-    return _mm256_blendv_epi8(a, b, _mm256_cmpgt_epi64(a, b));
-}
-
-static inline int64_t kernels_least(__m256i x)
-{
-    int64_t lane[4] __attribute__((aligned(32)));
-    _mm256_store_si256((__m256i *)(void *)lane, x);
-    const int64_t a = lane[0] < lane[1] ? lane[0] : lane[1], b = lane[2] < lane[3] ? lane[2] : lane[3];
-    return a < b ? a : b;
-}
-
-/* above[i]: keys that are greater than key i. The greatest is sought as the least of the complements. The lanes beyond n hold
- * copies of the last key, which change neither. */
-static inline uint32_t kernels_rank(const int64_t *x, uint32_t n, uint32_t k, uint32_t *tied, int64_t near[2])
-{
-    const __m256i ones = _mm256_set1_epi64x(-1), most_key = _mm256_set1_epi64x(INT64_MAX);
-    const __m256i far_below = _mm256_set1_epi64x((int64_t)k + KERNELS_NEAR);
-    const __m256i far_above = _mm256_set1_epi64x((int64_t)k - KERNELS_NEAR);
-    __m256i low = most_key, high = most_key;
     uint64_t above[KERNELS_FEW] __attribute__((aligned(32))), most = 0;
     const __m256i limit = _mm256_set1_epi64x((int64_t)k);
     uint32_t best = 0;
@@ -77,14 +57,9 @@ static inline uint32_t kernels_rank(const int64_t *x, uint32_t n, uint32_t k, ui
         for (uint32_t i = 0; i < n; i++)
             count = _mm256_sub_epi64(count, _mm256_cmpgt_epi64(_mm256_set1_epi64x(x[i]), own));
         _mm256_store_si256((__m256i *)(void *)(above + g), count);
-        low = kernels_less(low, _mm256_blendv_epi8(own, most_key, _mm256_cmpgt_epi64(count, far_below)));
-        const __m256i not_own = _mm256_xor_si256(own, ones);
-        high = kernels_less(high, _mm256_blendv_epi8(not_own, most_key, _mm256_cmpgt_epi64(far_above, count)));
         best |= (uint32_t)_mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpgt_epi64(limit, count))) << g;
     }
     best &= UINT32_MAX >> (32 - n);
-    near[0] = kernels_least(low);
-    near[1] = ~kernels_least(high);
     *tied = 0;
     if ((uint32_t)__builtin_popcount(best) == k)
         return best;

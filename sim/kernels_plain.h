@@ -30,24 +30,17 @@ static inline void kernels_collect(const uint16_t *expert, size_t stride, uint32
 /* Most keys that are ranked among one another instead of searched. */
 #define KERNELS_FEW 12u
 
-/* How many places around a boundary the next selection looks at first. */
-#define KERNELS_NEAR 5u
-
 /* Ranks n ≤ KERNELS_FEW keys, 1 ≤ k < n: bit i of the result is set for the best k, or for those certainly among them, when
- * *tied gets the equal ones on the boundary (else 0). near[0] and near[1]: keys some places below and above the boundary. */
-static inline uint32_t kernels_rank(const int64_t *x, uint32_t n, uint32_t k, uint32_t *tied, int64_t near[2])
+ * *tied gets the equal ones on the boundary (else 0). */
+static inline uint32_t kernels_rank(const int64_t *x, uint32_t n, uint32_t k, uint32_t *tied)
 {
     uint32_t sure = 0, boundary = 0, most = 0;
-    near[0] = INT64_MAX;
-    near[1] = INT64_MIN;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t above = 0, equal = 0;
         for (uint32_t j = 0; j < n; j++) {
             above += x[j] > x[i];
             equal += x[j] == x[i];
         }
-        near[0] = above <= k + KERNELS_NEAR && x[i] < near[0] ? x[i] : near[0];
-        near[1] = above + KERNELS_NEAR >= k && x[i] > near[1] ? x[i] : near[1];
         sure |= (uint32_t)(above + equal <= k) << i;
         if (above < k && above + equal > k && above >= most) {
             most = above;
