@@ -208,7 +208,8 @@ static int script_dispatch(void *state, const moesim_event *event, moesim_dispat
 static moesim_policy script_policy(void)
 {
     return (moesim_policy){.abi = MOESIM_POLICY_ABI, .size = sizeof(moesim_policy), .name = "script",
-                           .state_bytes = script_bytes, .open = script_open, .retain = script_retain, .dispatch = script_dispatch};
+                           .state_bytes = script_bytes, .open = script_open, .retain = script_retain,
+                           .dispatch = script_dispatch};
 }
 
 /* One event {0,1,2,3} of eight experts with `cache` slots. */
