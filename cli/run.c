@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/log.h"
 #include "base/output.h"
 #include "cli/cli.h"
@@ -50,6 +51,21 @@ static const moesim_arg args[] = {
       "Compare hits with what the recording system saw (/observed/residency); a difference is a failure." },
     { "format", 0, MOESIM_ARG_CHOICE, AT(format), NULL, 0, 0, moesim_formats, "What is printed (default: table)." },
     { "csv", 0, MOESIM_ARG_STRING, AT(csv), "FILE", 0, 0, NULL, "Write CSV to a file as well." },
+    { "time", 0, MOESIM_ARG_CHOICE, AT(pricing.time), NULL, 0, 0, moesim_time_names,
+      "Tell time by the model or by the paper's closed forms, or count only (default: count, or with --profile its first "
+      "mode)." },
+    { "profile", 0, MOESIM_ARG_STRING, AT(pricing.profile), "NAME|FILE", 0, 0, NULL,
+      "What copies and computation cost; 'moesim profile show' lists those built in (default with --time: pcie5-default)." },
+    { "set", 0, MOESIM_ARG_LIST, AT(pricing.set), "K=V[,K=V…]", 0, 0, NULL,
+      "Override constants of the profile: link.alpha=10us,other.host=0; may be repeated." },
+    { "bandwidth", 0, MOESIM_ARG_STRING, AT(bandwidth), "B", 0, 0, NULL,
+      "Of the link, in GB/s or with a unit (default: the profile's)." },
+    { "without", 0, MOESIM_ARG_LIST, AT(pricing.without), "E[,E…]", 0, 0, NULL,
+      "Switch effects of mode model off: contention, sync, overlap, policy, other, head." },
+    { "as", 0, MOESIM_ARG_STRING, AT(pricing.as), "MODEL", 0, 0, NULL,
+      "Price the routing with the sizes of a published model of as many experts and the same top-k; 'moesim profile models' "
+      "lists them." },
+    { "dtype", 0, MOESIM_ARG_CHOICE, AT(pricing.dtype), NULL, 0, 0, moesim_dtype_names, "Of its weights (default bf16)." },
     { "seed", 0, MOESIM_ARG_U64, AT(seed), "S", 0, 0, NULL, "Seed of random policies and of the intervals (default 1)." },
     { "threads", 0, MOESIM_ARG_U64, AT(threads), "N", 1, MAX_THREADS, NULL,
       "Threads (default: one per processor); the output does not depend on it." },
@@ -64,11 +80,13 @@ const moesim_usage moesim_usage_run = {
     .command = "moesim run",
     .synopsis = "TRACE --policy P[,P…] --cache N[,N…] [options]",
     .summary = "Replays a trace through cache policies and compares them. Prints utilisation, hit rate, misses per pass, "
-               "moved bytes per output token and the distance to the bounds, each with a 95 % interval over requests.",
+               "moved bytes per output token and the distance to the bounds, each with a 95 % interval over requests; with "
+               "--profile or --time also time per output token.",
     .examples = "  moesim run traces/samples/sample.h5 --policy lru,oled,belady --cache 40\n"
                 "  moesim run t.h5 --policy lru --policy oled:confidence=none --cache 10:100:10 \\\n"
                 "      --baseline lru --format json\n"
-                "  moesim run t.h5 --policy lru --scope global --cache 4000MiB\n",
+                "  moesim run t.h5 --policy lru --scope global --cache 4000MiB\n"
+                "  moesim run t.h5 --policy lru,oled-full,full --cache 60 --profile h200-host --bandwidth 32\n",
     .args = args,
     .min_positional = 1,
     .max_positional = 1,
@@ -80,6 +98,8 @@ static void defaults(moesim_run_options *o)
     moesim_run_params params;
     moesim_run_params_defaults(&params);
     memset(o, 0, sizeof *o);
+    o->pricing.time = -1;
+    o->pricing.dtype = -1;
     o->batch = params.batch;
     o->staging = params.staging;
     o->prefetch_budget = params.prefetch_budget;
@@ -125,10 +145,31 @@ static moesim_code create_decisions(const moesim_report *r, moesim_declog **log,
     const moesim_declog_header header = {
         .trace_digest = r->digest, .model_id = r->info->model_id, .policy = r->policy[0].given,
         .options = r->policy[0].effective, .config = config, .num_layers = r->info->num_layers,
-        .num_experts = r->info->num_experts, .cache = r->config[0].cache, .seed = r->options->seed,
+        .num_experts = r->info->num_experts, .cache = r->cell[0].cache, .seed = r->options->seed,
     };
     const moesim_code code = moesim_declog_create(r->options->decisions, &header, log, err);
     free(config);
+    return code;
+}
+
+/* No two cells of a run share their outcome: they differ in more than bandwidth. */
+static moesim_code run_cells(moesim_report *r, const moesim_run_params *params, moesim_error *err)
+{
+    const moesim_grid grid = {
+        .run = params, .profile = r->pricing.profile, .mode = r->pricing.mode, .effects = r->pricing.effects,
+        .expert_bytes = r->pricing.expert_bytes, .hidden_bytes = r->pricing.hidden_bytes, .num_cells = r->num_cells,
+        .cell = r->cell,
+    };
+    void *p = NULL;
+    moesim_code code = moesim_alloc(r->num_cells, sizeof(moesim_cell_result), "results", &p, err);
+    moesim_cell_result *result = p;
+    if (code == MOESIM_OK)
+        code = moesim_grid_run(r->trace, &grid, result, err);
+    for (size_t i = 0; code == MOESIM_OK && i < r->num_cells; i++) {
+        r->outcome[i] = *result[i].outcome;
+        free(result[i].outcome);
+    }
+    free(p);
     return code;
 }
 
@@ -143,7 +184,7 @@ static moesim_code compute(moesim_report *r, moesim_error *err)
     if (r->options->decisions != NULL && create_decisions(r, &log, err) != MOESIM_OK)
         return err->code;
     params.declog = log;
-    moesim_code code = moesim_run(r->trace, &params, r->config, r->num_cells, r->outcome, err);
+    moesim_code code = run_cells(r, &params, err);
     if (code == MOESIM_OK)
         code = moesim_report_figures(r, err);
     if (code == MOESIM_OK && log != NULL)
@@ -216,8 +257,9 @@ static void print_help(void)
 {
     moesim_args_help(&moesim_usage_run, stdout);
     fputs("\nFigures (decode passes, counted requests; each with a 95 % interval):\n", stdout);
-    for (const moesim_metric *m = moesim_metrics; m->name != NULL; m++)
-        moesim_args_row(stdout, m->name, 2, 28, m->help);
+    for (size_t k = 0; k < moesim_num_figures(true); k++)
+        moesim_args_row(stdout, moesim_figure_at(k).name, 2, 28, moesim_figure_at(k).help);
+    fputs("\nThe last ones, from tpot_ms on, need --time or --profile.\n", stdout);
 }
 
 moesim_code moesim_cmd_run(int argc, char **argv, moesim_error *err)
@@ -233,6 +275,7 @@ moesim_code moesim_cmd_run(int argc, char **argv, moesim_error *err)
         print_help();
     if (code == MOESIM_OK && !help) {
         options.path = positional.item[0];
+        options.pricing.bandwidth = options.bandwidth != NULL;
         report.options = &options;
         code = run(&report, err);
     }
@@ -240,5 +283,7 @@ moesim_code moesim_cmd_run(int argc, char **argv, moesim_error *err)
     moesim_list_fini(&positional);
     moesim_list_fini(&options.policy);
     moesim_list_fini(&options.cache);
+    moesim_list_fini(&options.pricing.set);
+    moesim_list_fini(&options.pricing.without);
     return code;
 }

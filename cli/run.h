@@ -11,11 +11,12 @@
 
 #include "base/args.h"
 #include "cli/cachelist.h"
+#include "cli/figures.h"
 #include "cli/gap.h"
 #include "cli/paired.h"
+#include "cli/pricing.h"
 #include "policies/registry.h"
-#include "sim/metrics.h"
-#include "sim/sim.h"
+#include "sim/grid.h"
 #include "sim/stats.h"
 #include "traces/trace.h"
 
@@ -29,13 +30,15 @@ typedef struct moesim_run_options {
     uint64_t warmup, batch, staging, prefetch_budget, threads, seed, window;
     const char *baseline, *decisions, *csv;
     bool gap, check_observed, old_format;
+    moesim_pricing_words pricing;
+    const char *bandwidth;
     const char *path;            /* the trace, as given */
 } moesim_run_options;
 
 /* Difference of one figure between a cell and the baseline's cell of the same capacity. */
 typedef struct moesim_pair {
     size_t cell, baseline;
-    size_t metric;               /* index into moesim_metrics */
+    size_t metric;               /* number of the figure */
     moesim_paired result;
 } moesim_pair;
 
@@ -44,7 +47,7 @@ typedef struct moesim_gap_row {
     moesim_gap gap;
 } moesim_gap_row;
 
-/* Cell (c, p) has index c * num_policies + p; cells of the policies from num_shown on were added for --gap and are not
+/* num_metrics figures of cli/figures.h a cell. Cell (c, p) has index c * num_policies + p; cells of the policies from num_shown on were added for --gap and are not
  * printed. All arrays are owned. */
 typedef struct moesim_report {
     const moesim_run_options *options;
@@ -57,8 +60,9 @@ typedef struct moesim_report {
     size_t baseline;                             /* index of a policy, or SIZE_MAX: none */
     moesim_cachelist cache;
     size_t num_cells, num_metrics;
-    moesim_config *config;                       /* [num_cells] */
-    moesim_outcome *outcome;                     /* [num_cells] */
+    moesim_pricing pricing;
+    moesim_cell *cell;                           /* [num_cells] */
+    moesim_outcome *outcome;                     /* [num_cells] with one timing each, but in count mode */
     double *value;                               /* [num_cells][num_metrics], NaN where undefined */
     moesim_interval *interval;                   /* [num_cells][num_metrics] */
     size_t num_pairs, num_gaps;
@@ -99,8 +103,10 @@ static inline moesim_interval moesim_report_interval(const moesim_report *r, siz
 /* cli/paired.h has the rule. */
 bool moesim_pair_distinguishable(const moesim_pair *pair);
 
-/* Index of a figure, by name; a name that does not exist is a bug (num_metrics is returned). */
-size_t moesim_metric_index(const char *name);
+static inline bool moesim_report_timed(const moesim_report *r)
+{
+    return r->pricing.mode != MOESIM_TIME_COUNT;
+}
 
 /* Counts of an outcome, beside the figures: JSON and CSV share their names. */
 typedef struct moesim_count {

@@ -10,9 +10,14 @@
 #include "base/arena.h"
 #include "cli/run.h"
 
-/* Figures that --baseline compares: misses rank policies, utilisation is the paper's measure. */
-static const char *const compared[] = { "misses_per_pass", "utilisation" };
+/* Figures that --baseline compares: misses rank policies, utilisation is the paper's measure; the last with time alone. */
+static const char *const compared[] = { "misses_per_pass", "utilisation", "tpot_ms" };
 #define NUM_COMPARED (sizeof compared / sizeof compared[0])
+
+static size_t num_compared(const moesim_report *r)
+{
+    return moesim_report_timed(r) ? NUM_COMPARED : NUM_COMPARED - 1;
+}
 
 #define COUNT(name) \
     static double count_##name(const moesim_outcome *o) { return (double)o->name; }
@@ -63,68 +68,41 @@ double moesim_report_ratio_p95(const moesim_report *r, size_t cell)
     return defined ? r->outcome[cell].ratio_p95 : (double)NAN;
 }
 
-size_t moesim_metric_index(const char *name)
-{
-    size_t i = 0;
-    while (moesim_metrics[i].name != NULL && strcmp(moesim_metrics[i].name, name) != 0)
-        i++;
-    return i;
-}
-
 bool moesim_pair_distinguishable(const moesim_pair *pair)
 {
     return moesim_paired_distinguishable(&pair->result);
 }
 
-/* Numerators and denominators of one figure, by request. */
-static void terms(const moesim_metric *m, const moesim_outcome *o, double *num, double *den)
+static moesim_figure_source source_of(const moesim_report *r, size_t cell)
 {
-    for (size_t r = 0; r < o->num_requests; r++) {
-        num[r] = m->num(&o->request[r]);
-        den[r] = m->den(&o->request[r]);
-        if (m->macro) {
-            num[r] = den[r] != 0 ? num[r] / den[r] : 0;
-            den[r] = den[r] != 0;
-        }
-    }
+    const moesim_outcome *o = &r->outcome[cell];
+    return (moesim_figure_source){ o, o->num_timings > 0 ? o->timing : NULL, r->options->scope == MOESIM_SCOPE_GLOBAL };
 }
 
-/* Undefined in the figure's table, or in this scope. */
-static double figure(const moesim_report *r, const moesim_metric *m, const moesim_outcome *o)
+static moesim_code fill_values(moesim_report *r, moesim_bootstrap *b, moesim_error *err)
 {
-    return r->options->scope == MOESIM_SCOPE_GLOBAL && !m->in_global ? (double)NAN : moesim_metric_value(m, o);
-}
-
-static moesim_code fill_values(moesim_report *r, moesim_bootstrap *b, double *scratch, moesim_error *err)
-{
-    for (size_t cell = 0; cell < r->num_cells; cell++) {
-        const moesim_outcome *o = &r->outcome[cell];
-        for (size_t k = 0; k < r->num_metrics; k++) {
-            const size_t at = cell * r->num_metrics + k;
-            r->value[at] = figure(r, &moesim_metrics[k], o);
-            r->interval[at] = (moesim_interval){ NAN, NAN };
-            if (!moesim_report_shown(r, cell) || !isfinite(r->value[at]))
-                continue;
-            terms(&moesim_metrics[k], o, scratch, scratch + o->num_requests);
-            if (moesim_bootstrap_ratio(b, scratch, scratch + o->num_requests, &r->interval[at], err) != MOESIM_OK)
-                return err->code;
-        }
+    moesim_code code = MOESIM_OK;
+    for (size_t cell = 0; cell < r->num_cells && code == MOESIM_OK; cell++) {
+        const moesim_figure_source source = source_of(r, cell);
+        const size_t at = cell * r->num_metrics;
+        const bool shown = moesim_report_shown(r, cell);
+        code = moesim_figures_fill(b, &source, 0, r->num_metrics, &r->value[at], shown ? &r->interval[at] : NULL, err);
     }
-    return MOESIM_OK;
+    return code;
 }
 
 static moesim_code compare(moesim_report *r, moesim_bootstrap *b, moesim_pair *pair, double *scratch, moesim_error *err)
 {
-    const moesim_metric *m = &moesim_metrics[pair->metric];
-    const moesim_outcome *a = &r->outcome[pair->cell], *base = &r->outcome[pair->baseline];
-    const size_t n = a->num_requests;
+    const moesim_figure figure = moesim_figure_at(pair->metric);
+    const moesim_figure_source a = source_of(r, pair->cell), base = source_of(r, pair->baseline);
+    const size_t n = a.outcome->num_requests;
     if (!isfinite(moesim_report_value(r, pair->cell, pair->metric)) ||
         !isfinite(moesim_report_value(r, pair->baseline, pair->metric))) {
         pair->result = (moesim_paired){ NAN, { NAN, NAN }, NAN, true, 0 };
         return MOESIM_OK;
     }
-    terms(m, a, scratch, scratch + n);
-    terms(m, base, scratch + 2 * n, scratch + 3 * n);
+    moesim_figure_terms(&figure, &a, scratch, scratch + n);
+    moesim_figure_terms(&figure, &base, scratch + 2 * n, scratch + 3 * n);
     return moesim_bootstrap_paired(b, scratch, scratch + n, scratch + 2 * n, scratch + 3 * n, r->options->seed, &pair->result,
                                    err);
 }
@@ -135,10 +113,10 @@ static moesim_code fill_pairs(moesim_report *r, moesim_bootstrap *b, double *scr
         const size_t policy = cell % r->num_policies;
         if (policy == r->baseline || !moesim_report_shown(r, cell))
             continue;
-        for (size_t k = 0; k < NUM_COMPARED; k++) {
+        for (size_t k = 0; k < num_compared(r); k++) {
             moesim_pair *pair = &r->pair[r->num_pairs];
             *pair = (moesim_pair){ .cell = cell, .baseline = cell - policy + r->baseline,
-                                   .metric = moesim_metric_index(compared[k]) };
+                                   .metric = moesim_figure_index(compared[k]) };
             if (compare(r, b, pair, scratch, err) != MOESIM_OK)
                 return err->code;
             r->num_pairs++;
@@ -188,7 +166,7 @@ static moesim_code take(void *at, size_t n, size_t each, const char *what, moesi
 static moesim_code reserve(moesim_report *r, size_t requests, double **scratch, moesim_error *err)
 {
     const size_t figures = r->num_cells * r->num_metrics;
-    const size_t pairs = r->baseline == SIZE_MAX ? 0 : r->num_cells * NUM_COMPARED;
+    const size_t pairs = r->baseline == SIZE_MAX ? 0 : r->num_cells * num_compared(r);
     moesim_code code = take(&r->value, figures, sizeof *r->value, "figures", err);
     if (code == MOESIM_OK)
         code = take(&r->interval, figures, sizeof *r->interval, "intervals", err);
@@ -206,13 +184,12 @@ moesim_code moesim_report_figures(moesim_report *r, moesim_error *err)
     const size_t requests = r->outcome[0].num_requests;
     moesim_bootstrap *b = NULL;
     double *scratch = NULL;
-    while (moesim_metrics[r->num_metrics].name != NULL)
-        r->num_metrics++;
+    r->num_metrics = moesim_num_figures(moesim_report_timed(r));
     moesim_code code = reserve(r, requests, &scratch, err);
     if (code == MOESIM_OK)
         code = moesim_bootstrap_create(requests, MOESIM_RESAMPLES, r->options->seed, &b, err);
     if (code == MOESIM_OK)
-        code = fill_values(r, b, scratch, err);
+        code = fill_values(r, b, err);
     if (code == MOESIM_OK)
         code = fill_pairs(r, b, scratch, err);
     if (code == MOESIM_OK)

@@ -86,6 +86,7 @@ static json_t *config_object(const moesim_report *r)
     json_object_set_new(o, "resamples", whole(MOESIM_RESAMPLES));
     json_object_set_new(o, "interval_percent", whole(95));
     json_object_set_new(o, "baseline", c->baseline != NULL ? text(c->baseline) : json_null());
+    moesim_pricing_json(&r->pricing, o);
     json_object_set_new(o, "version", json_string(MOESIM_VERSION));
     json_object_set_new(o, "libraries", json_string(MOESIM_LIBRARIES));
     return o;
@@ -108,9 +109,12 @@ static json_t *cell_object(const moesim_report *r, size_t cell)
     json_object_set_new(o, "options", text(spec->effective));
     json_object_set_new(o, "cache", whole(moesim_report_cache(r, cell)));
     json_object_set_new(o, "n_requests", whole(outcome->num_requests));
+    if (moesim_report_timed(r))
+        json_object_set_new(o, "bandwidth_gbps", moesim_json_real(outcome->timing->bandwidth / 1e9));
     for (size_t k = 0; k < r->num_metrics; k++) {
-        json_object_set_new(o, moesim_metrics[k].name, moesim_json_real(moesim_report_value(r, cell, k)));
-        json_object_set_new(ci, moesim_metrics[k].name, interval(moesim_report_interval(r, cell, k)));
+        const char *name = moesim_figure_at(k).name;
+        json_object_set_new(o, name, moesim_json_real(moesim_report_value(r, cell, k)));
+        json_object_set_new(ci, name, interval(moesim_report_interval(r, cell, k)));
     }
     for (const moesim_count *c = moesim_counts; c->name != NULL; c++)
         json_object_set_new(o, c->name, count(c->get(outcome)));
@@ -133,7 +137,7 @@ static json_t *pair_object(const moesim_report *r, const moesim_pair *pair)
     json_object_set_new(o, "policy", text(moesim_report_policy(r, pair->cell)->given));
     json_object_set_new(o, "baseline", text(moesim_report_policy(r, pair->baseline)->given));
     json_object_set_new(o, "cache", whole(moesim_report_cache(r, pair->cell)));
-    json_object_set_new(o, "metric", json_string(moesim_metrics[pair->metric].name));
+    json_object_set_new(o, "metric", json_string(moesim_figure_at(pair->metric).name));
     json_object_set_new(o, "difference", moesim_json_real(p->difference));
     json_object_set_new(o, "interval", interval(p->interval));
     json_object_set_new(o, "p", moesim_json_real(p->p));

@@ -128,6 +128,19 @@ static moesim_code check_together(const moesim_report *r, moesim_error *err)
     return global ? MOESIM_OK : moesim_cachelist_check(&r->cache, r->info->num_experts, err);
 }
 
+/* Before anything runs, and with the remedy of this command. */
+static moesim_code check_costs(const moesim_report *r, moesim_error *err)
+{
+    for (size_t i = 0; !moesim_report_timed(r) && i < r->num_policies; i++) {
+        const moesim_policy_spec *spec = &r->policy[i];
+        const uint32_t needs = spec->policy->needs != NULL ? spec->policy->needs(spec->options) : 0;
+        if ((needs & MOESIM_NEED_COSTS) != 0)
+            return moesim_fail(err, MOESIM_E_USAGE, "policy %s divides misses by what they cost, which counts do not tell; give "
+                               "--profile or --time model", spec->given);
+    }
+    return MOESIM_OK;
+}
+
 static moesim_code lay_out(moesim_report *r, moesim_error *err)
 {
     const uint64_t requests = r->request_end - r->request_begin;
@@ -135,18 +148,22 @@ static moesim_code lay_out(moesim_report *r, moesim_error *err)
     if (requests > OUTCOME_BYTES / sizeof(moesim_sums) / r->num_cells)
         return moesim_fail(err, MOESIM_E_LIMIT, "%zu configurations of %" PRIu64 " requests need more than %zu MiB for their "
                            "sums; split --cache or choose fewer --requests", r->num_cells, requests, OUTCOME_BYTES >> 20);
-    void *config = NULL, *outcome = NULL;
-    moesim_code code = moesim_alloc(r->num_cells, sizeof *r->config, "configurations", &config, err);
+    void *cell = NULL, *outcome = NULL;
+    double bandwidth = 0;
+    moesim_code code = moesim_alloc(r->num_cells, sizeof *r->cell, "configurations", &cell, err);
     if (code == MOESIM_OK)
         code = moesim_alloc(r->num_cells, sizeof *r->outcome, "outcomes", &outcome, err);
-    r->config = config;
+    r->cell = cell;
     r->outcome = outcome;
+    if (code == MOESIM_OK && r->options->bandwidth != NULL)
+        code = moesim_profile_parse_bandwidth(r->options->bandwidth, "option --bandwidth", &bandwidth, err);
     for (size_t i = 0; code == MOESIM_OK && i < r->num_cells; i++) {
         const moesim_policy_spec *spec = moesim_report_policy(r, i);
         const uint64_t cache = moesim_report_cache(r, i);
         const bool global = r->options->scope == MOESIM_SCOPE_GLOBAL;
-        r->config[i] = (moesim_config){ .policy = spec->policy, .options = spec->options, .label = spec->given,
-                                        .cache = global ? 0 : (uint32_t)cache, .cache_bytes = global ? cache : 0 };
+        r->cell[i] = (moesim_cell){ .policy = spec->policy, .options = spec->options, .label = spec->given,
+                                    .cache = global ? 0 : (uint32_t)cache, .cache_bytes = global ? cache : 0,
+                                    .bandwidth = bandwidth };
     }
     return code;
 }
@@ -155,7 +172,8 @@ moesim_code moesim_report_plan(moesim_report *r, moesim_error *err)
 {
     if (add_policies(r, err) != MOESIM_OK ||
         moesim_cachelist_parse(&r->options->cache, r->options->scope == MOESIM_SCOPE_GLOBAL, &r->cache, err) != MOESIM_OK ||
-        check_together(r, err) != MOESIM_OK || check_requests(r, err) != MOESIM_OK || check_files(r, err) != MOESIM_OK)
+        check_together(r, err) != MOESIM_OK || check_requests(r, err) != MOESIM_OK || check_files(r, err) != MOESIM_OK ||
+        moesim_pricing_load(&r->options->pricing, r->info, &r->pricing, err) != MOESIM_OK || check_costs(r, err) != MOESIM_OK)
         return err->code;
     return lay_out(r, err);
 }
@@ -168,7 +186,8 @@ void moesim_report_fini(moesim_report *r)
         moesim_policy_spec_fini(&r->policy[i]);
     moesim_cachelist_fini(&r->cache);
     free(r->policy);
-    free(r->config);
+    moesim_pricing_fini(&r->pricing);
+    free(r->cell);
     free(r->outcome);
     free(r->value);
     free(r->interval);

@@ -31,11 +31,14 @@ static void head(const moesim_report *r, FILE *out)
     fprintf(out, "run       scope %s, order %s, batch %" PRIu64 ", staging %" PRIu64 ", seed %" PRIu64 "; %.0f passes\n",
             o->scope == MOESIM_SCOPE_GLOBAL ? "global" : "layer", o->order == MOESIM_FLATTENED ? "flattened" : "atomic",
             o->batch, o->staging, o->seed, r->outcome[0].total.passes);
+    moesim_pricing_print(&r->pricing, out);
+    if (moesim_report_timed(r))
+        fprintf(out, "          link %.6g GB/s\n", r->outcome[0].timing->bandwidth / 1e9);
 }
 
 static double figure(const moesim_report *r, size_t cell, const char *name)
 {
-    return moesim_report_value(r, cell, moesim_metric_index(name));
+    return moesim_report_value(r, cell, moesim_figure_index(name));
 }
 
 /* What the capacity itself gives, whatever the policy. */
@@ -69,15 +72,14 @@ static void name(const moesim_report *r, size_t cell, FILE *out)
     moesim_text_name(out, moesim_report_policy(r, cell)->given, mark, POLICY_COLUMNS);
 }
 
-/* Misses per pass against another policy's: "+58%". "-" without that policy or without its misses. */
-static const char *against(const moesim_report *r, size_t cell, const char *other, char text[16])
+/* A figure against another policy's: "+58%". "-" without that policy, or where its figure is 0. */
+static const char *against(const moesim_report *r, size_t cell, const char *measure, const char *other, char text[16])
 {
     const size_t first = cell - cell % r->num_policies;
     for (size_t p = 0; p < r->num_shown; p++) {
         if (strcmp(r->policy[p].policy->name, other) != 0)
             continue;
-        const double base = figure(r, first + p, "misses_per_pass");
-        return moesim_text_change(figure(r, cell, "misses_per_pass") / base - 1, text);
+        return moesim_text_change(figure(r, cell, measure) / figure(r, first + p, measure) - 1, text);
     }
     return "-";
 }
@@ -85,7 +87,7 @@ static const char *against(const moesim_report *r, size_t cell, const char *othe
 static void row(const moesim_report *r, size_t cell, FILE *out)
 {
     char text[8][16], wide[2][32];
-    const size_t use = moesim_metric_index("utilisation"), miss = moesim_metric_index("misses_per_pass");
+    const size_t use = moesim_figure_index("utilisation"), miss = moesim_figure_index("misses_per_pass");
     name(r, cell, out);
     fprintf(out, " %4s %-11s %4s %5s %-13s %5s %4s %5s %5s\n", moesim_text_percent(moesim_report_value(r, cell, use), text[0]),
             moesim_text_interval(moesim_report_interval(r, cell, use), 100, 3, wide[0]),
@@ -93,8 +95,28 @@ static void row(const moesim_report *r, size_t cell, FILE *out)
             moesim_text_real(moesim_report_value(r, cell, miss), text[2]),
             moesim_text_interval(moesim_report_interval(r, cell, miss), 1, 4, wide[1]),
             moesim_text_real(figure(r, cell, "moved_bytes_per_token") / 1e6, text[3]),
-            moesim_text_percent(figure(r, cell, "wasted_share"), text[4]), against(r, cell, "ideal", text[5]),
-            against(r, cell, "random", text[6]));
+            moesim_text_percent(figure(r, cell, "wasted_share"), text[4]), against(r, cell, "misses_per_pass", "ideal", text[5]),
+            against(r, cell, "misses_per_pass", "random", text[6]));
+}
+
+static void time_row(const moesim_report *r, size_t cell, FILE *out)
+{
+    char text[6][16], wide[32];
+    const size_t tpot = moesim_figure_index("tpot_ms");
+    name(r, cell, out);
+    fprintf(out, " %8s %-15s %8s %8s %8s %6s %6s\n", moesim_text_real(moesim_report_value(r, cell, tpot), text[0]),
+            moesim_text_interval(moesim_report_interval(r, cell, tpot), 1, 4, wide),
+            moesim_text_real(figure(r, cell, "miss_ms"), text[1]), moesim_text_real(figure(r, cell, "ttft_ms"), text[2]),
+            moesim_text_real(figure(r, cell, "tokens_per_s"), text[3]), against(r, cell, "tpot_ms", "ideal", text[4]),
+            against(r, cell, "tpot_ms", "full", text[5]));
+}
+
+static void time_block(const moesim_report *r, size_t first, FILE *out)
+{
+    fputs("                    time per output token       of it     TTFT   tokens   TPOT vs\n"
+          "policy                TPOT ms [95 % CI]     misses ms       ms    per s  ideal   full\n", out);
+    for (size_t cell = first; cell < first + r->num_shown; cell++)
+        time_row(r, cell, out);
 }
 
 static void block(const moesim_report *r, size_t first, FILE *out)
@@ -104,6 +126,20 @@ static void block(const moesim_report *r, size_t first, FILE *out)
           "policy             % [95 % CI]    %        [95 % CI]     token  ted ideal random\n", out);
     for (size_t cell = first; cell < first + r->num_shown; cell++)
         row(r, cell, out);
+    if (moesim_report_timed(r))
+        time_block(r, first, out);
+}
+
+/* As the heading of the column "figure" has it. */
+static const char *figure_text(size_t metric)
+{
+    static const struct { const char *name, *text; } known[] = {
+        { "misses_per_pass", "misses" }, { "utilisation", "util. %" }, { "tpot_ms", "TPOT ms" },
+    };
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (metric == moesim_figure_index(known[i].name))
+            return known[i].text;
+    return "";
 }
 
 static void pairs(const moesim_report *r, FILE *out)
@@ -119,12 +155,12 @@ static void pairs(const moesim_report *r, FILE *out)
     fputs("policy          cache   figure   difference [95 % CI]     p\n", out);
     for (size_t i = 0; i < r->num_pairs; i++) {
         const moesim_pair *pair = &r->pair[i];
-        const double scale = pair->metric == moesim_metric_index("utilisation") ? 100 : 1;
+        const double scale = pair->metric == moesim_figure_index("utilisation") ? 100 : 1;
         name(r, pair->cell, out);
         fprintf(out, " %-7s %-7s %6s %-14s %6s%s\n",
                 moesim_cache_text(moesim_report_cache(r, pair->cell), r->options->scope == MOESIM_SCOPE_GLOBAL, amount,
                                   sizeof amount),
-                scale > 1 ? "util. %" : "misses", moesim_text_signed(scale * pair->result.difference, difference),
+                figure_text(pair->metric), moesim_text_signed(scale * pair->result.difference, difference),
                 moesim_text_interval(pair->result.interval, scale, 3, wide), moesim_text_p(pair->result.p, p),
                 moesim_pair_distinguishable(pair) ? "" : " not distinguishable");
     }

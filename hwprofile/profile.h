@@ -96,6 +96,9 @@ const char *const *moesim_profile_names(void);
  * after the last one: two overrides may be right together only. */
 moesim_code moesim_profile_set(moesim_profile *profile, const char *text, moesim_error *err);
 
+/* "64", "64GB/s" or "64000 MB/s" to B/s, positive and finite; bare numbers are GB/s. USAGE errors begin with `what`. */
+moesim_code moesim_profile_parse_bandwidth(const char *text, const char *what, double *out, moesim_error *err);
+
 /* What the loader checks of the whole: nothing that a listed mode reads is missing, and nothing contradicts another
  * (FORMAT error): DRAM is no slower than the link or than what the CPU table streams. */
 moesim_code moesim_profile_check(const moesim_profile *profile, moesim_error *err);

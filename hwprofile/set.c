@@ -45,13 +45,14 @@ static size_t number_chars(const char *text)
     return n;
 }
 
-static moesim_code parse_value(const moesim_profile_spec *spec, const char *text, double *out, moesim_error *err)
+/* A number with a unit, or a bare one in GB/s or seconds, in SI. */
+static moesim_code parse_quantity(enum moesim_quantity quantity, const char *text, const char *what, double *out,
+                                  moesim_error *err)
 {
-    char number[VALUE_CHARS], what[KEY_CHARS + 8], plain[MOESIM_PLAIN_CHARS];
+    char number[VALUE_CHARS], plain[MOESIM_PLAIN_CHARS];
     const size_t n = number_chars(text);
-    double num = spec->quantity == MOESIM_SECONDS ? 1.0 : 1e9, den = 1.0, value;
+    double num = quantity == MOESIM_SECONDS ? 1.0 : 1e9, den = 1.0, value;
     moesim_profile_plain(text, plain, sizeof plain);
-    snprintf(what, sizeof what, "--set %s", spec->key);
     if (n == 0 || n >= sizeof number)
         return moesim_fail(err, MOESIM_E_USAGE, "%s: '%s' does not begin with a decimal number", what, plain);
     snprintf(number, sizeof number, "%.*s", (int)n, text);
@@ -59,12 +60,33 @@ static moesim_code parse_value(const moesim_profile_spec *spec, const char *text
     if (code != MOESIM_OK)
         return code;
     const char *unit = text + n + strspn(text + n, " ");
-    if (*unit != '\0' && !moesim_profile_unit(spec->quantity, unit, &num, &den))
+    if (*unit != '\0' && !moesim_profile_unit(quantity, unit, &num, &den))
         return moesim_fail(err, MOESIM_E_USAGE, "%s: '%s' has no unit that fits; write %s, or none for %s", what, plain,
-                           moesim_profile_units(spec->quantity), spec->quantity == MOESIM_SECONDS ? "seconds" : "GB/s");
+                           moesim_profile_units(quantity), quantity == MOESIM_SECONDS ? "seconds" : "GB/s");
     *out = value * num / den;
+    return MOESIM_OK;
+}
+
+static moesim_code parse_value(const moesim_profile_spec *spec, const char *text, double *out, moesim_error *err)
+{
+    char what[KEY_CHARS + 8], plain[MOESIM_PLAIN_CHARS];
+    snprintf(what, sizeof what, "--set %s", spec->key);
+    const moesim_code code = parse_quantity(spec->quantity, text, what, out, err);
+    if (code != MOESIM_OK)
+        return code;
     const char *rule = moesim_profile_bad_value(spec, *out);
-    return rule == NULL ? MOESIM_OK : moesim_fail(err, MOESIM_E_USAGE, "%s: %s %s", what, plain, rule);
+    return rule == NULL ? MOESIM_OK : moesim_fail(err, MOESIM_E_USAGE, "%s: %s %s", what,
+                                                  moesim_profile_plain(text, plain, sizeof plain), rule);
+}
+
+moesim_code moesim_profile_parse_bandwidth(const char *text, const char *what, double *out, moesim_error *err)
+{
+    char plain[MOESIM_PLAIN_CHARS];
+    const moesim_code code = parse_quantity(MOESIM_BYTES_PER_SECOND, text, what, out, err);
+    if (code != MOESIM_OK || (isfinite(*out) && *out > 0))
+        return code;
+    return moesim_fail(err, MOESIM_E_USAGE, "%s: %s is no bandwidth; it must be positive and finite", what,
+                       moesim_profile_plain(text, plain, sizeof plain));
 }
 
 /* Whether the list "key=value,key=value" has an entry for the key. */

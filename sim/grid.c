@@ -94,6 +94,7 @@ static moesim_code make_costings(moesim_trace *trace, const moesim_grid *grid, p
 static bool shares(const moesim_cell *a, const moesim_cell *b)
 {
     return a->policy == b->policy && a->options == b->options && a->cache == b->cache &&
+           a->cache_bytes == b->cache_bytes &&
            (same(a->bandwidth, b->bandwidth) || !moesim_config_reads_costs(a->policy, a->options));
 }
 
@@ -126,7 +127,7 @@ static void configure(const moesim_grid *grid, plan *p)
     for (size_t g = 0; g < p->num_groups; g++) {
         const moesim_cell *c = &grid->cell[p->group[g].cell];
         p->config[g] = (moesim_config){
-            .policy = c->policy, .options = c->options, .label = c->label, .cache = c->cache,
+            .policy = c->policy, .options = c->options, .label = c->label, .cache = c->cache, .cache_bytes = c->cache_bytes,
             .costing = p->group[g].costing, .num_costings = p->group[g].n,
         };
         if (p->group[g].n > 0 && moesim_config_reads_costs(c->policy, c->options))

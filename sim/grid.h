@@ -16,6 +16,7 @@ typedef struct moesim_cell {
     const void *options;
     const char *label;
     uint32_t cache;
+    uint64_t cache_bytes;        /* scope global: the budget */
     double bandwidth;            /* B/s, 0: the profile's */
 } moesim_cell;
 

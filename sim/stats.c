@@ -175,6 +175,67 @@ moesim_code moesim_bootstrap_ratio(moesim_bootstrap *b, const double *num, const
     return interval(b, num, den, NULL, NULL, out, err);
 }
 
+/* One resample of k ratios: sums of each in the order of the requests, as weighted_ratio makes them. term: [n][2·k]. */
+static void weighted_sums(const uint32_t *drawn, const double *term, size_t n, size_t width, double *sum)
+{
+    memset(sum, 0, width * sizeof *sum);
+    for (size_t i = 0; i < n; i++) {
+        const double times = drawn[i];
+        const double *row = term + i * width;
+        for (size_t f = 0; drawn[i] != 0 && f < width; f++)
+            sum[f] += times * row[f];
+    }
+}
+
+typedef struct ratios {
+    size_t k, width;
+    double *term, *sum, *value;  /* [n][2·k], [2·k], [k][resamples] */
+    size_t *kept;                /* [k] */
+} ratios;
+
+static moesim_code resample_ratios(moesim_bootstrap *b, ratios *r, moesim_interval *out, moesim_error *err)
+{
+    for (size_t i = 0; b->n >= 2 && i < b->resamples; i++) {
+        if (i % 64 == 0 && moesim_interrupted())
+            return moesim_fail(err, MOESIM_E_INTERRUPTED, "interrupted");
+        weighted_sums(resample(b, i), r->term, b->n, r->width, r->sum);
+        for (size_t f = 0; f < r->k; f++) {
+            const double v = r->sum[r->k + f] != 0 ? r->sum[f] / r->sum[r->k + f] : (double)NAN;
+            if (isfinite(v))
+                r->value[f * b->resamples + r->kept[f]++] = v;
+        }
+    }
+    for (size_t f = 0; f < r->k; f++)
+        out[f] = percentiles(r->value + f * b->resamples, r->kept[f]);
+    return MOESIM_OK;
+}
+
+moesim_code moesim_bootstrap_ratios(moesim_bootstrap *b, size_t k, const double *const *num, const double *const *den,
+                                    moesim_interval *out, moesim_error *err)
+{
+    ratios r = {.k = k, .width = 2 * k};
+    void *values = NULL, *kept = NULL;
+    moesim_code code = moesim_alloc(b->n * r.width + r.width + k * b->resamples, sizeof *r.value,
+                                    "bootstrap of several figures", &values, err);
+    if (code == MOESIM_OK)
+        code = moesim_alloc(k, sizeof *r.kept, "bootstrap of several figures", &kept, err);
+    if (code == MOESIM_OK) {
+        r.term = values;
+        r.sum = r.term + b->n * r.width;
+        r.value = r.sum + r.width;
+        r.kept = kept;
+        for (size_t i = 0; i < b->n; i++)
+            for (size_t f = 0; f < k; f++) {
+                r.term[i * r.width + f] = num[f][i];
+                r.term[i * r.width + k + f] = den[f][i];
+            }
+        code = resample_ratios(b, &r, out, err);
+    }
+    free(values);
+    free(kept);
+    return code;
+}
+
 /* All sums ±d[0] ±d[1] … of n ≤ 10 terms, by Gray code: one addition a sum, from the one with every sign plus. */
 static size_t all_sums(const double *d, size_t n, double *sum)
 {

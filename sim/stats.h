@@ -28,6 +28,14 @@ void moesim_bootstrap_destroy(moesim_bootstrap **b);
 moesim_code moesim_bootstrap_ratio(moesim_bootstrap *b, const double *num, const double *den, moesim_interval *out,
                                    moesim_error *err);
 
+/* The same for k ratios at once, num[k] and den[k], to the same digits and faster. */
+moesim_code moesim_bootstrap_ratios(moesim_bootstrap *b, size_t k, const double *const *num, const double *const *den,
+                                    moesim_interval *out, moesim_error *err);
+
+/* 95 % interval of the smallest of n values that at least the share q of them does not exceed (0 < q ≤ 1): that of a
+ * bootstrap over the values with infinitely many resamples, whose distribution is binomial. n < 2: NaN. */
+moesim_code moesim_percentile_interval(const double *value, size_t n, double q, moesim_interval *out, moesim_error *err);
+
 typedef struct moesim_paired {
     double difference;           /* Σnum_a/Σden_a − Σnum_b/Σden_b */
     moesim_interval interval;    /* 95 %, same resamples for both */

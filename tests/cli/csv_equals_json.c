@@ -72,10 +72,19 @@ static void compare_field(const struct table *t, size_t line, const char *name, 
     }
 }
 
-START_TEST(test_csv_equals_json)
+/* Name of an end of an interval: "_lo" or "_hi" in place of a final "_ms". */
+static void end_of(const char *name, const char *end, char out[128])
 {
-    static const char words[] = "--policy lru --policy oled:confidence=none --cache 0,40";
+    size_t n = strlen(name);
+    if (n > 3 && strcmp(name + n - 3, "_ms") == 0)
+        n -= 3;
+    snprintf(out, 128, "%.*s%s", (int)n, name, end);
+}
+
+static void compare_forms(const char *words)
+{
     static struct table t;
+    t.lines = 0;
     struct test_command csv = test_shell("\"$MOESIM\" run \"$SAMPLE\" --format csv %s", words);
     ck_assert_int_eq(csv.status, 0);
     ck_assert_str_eq(csv.err, "");
@@ -96,9 +105,9 @@ START_TEST(test_csv_equals_json)
             }
         json_object_foreach(test_json_at(result, "ci"), name, value) {
             char end[128];
-            snprintf(end, sizeof end, "%s_lo", name);
+            end_of(name, "_lo", end);
             compare_field(&t, i + 1, end, test_json_at(value, "0"));
-            snprintf(end, sizeof end, "%s_hi", name);
+            end_of(name, "_hi", end);
             compare_field(&t, i + 1, end, test_json_at(value, "1"));
             columns += 2;
         }
@@ -106,10 +115,21 @@ START_TEST(test_csv_equals_json)
     }
     free(text);
 }
+
+START_TEST(test_csv_equals_json)
+{
+    compare_forms("--policy lru --policy oled:confidence=none --cache 0,40");
+}
+END_TEST
+
+START_TEST(test_with_time)
+{
+    compare_forms("--policy lru,oled-full --cache 0,40 --profile h200-host --bandwidth 32 --as llada2.0-mini");
+}
 END_TEST
 
 int main(int argc, char **argv)
 {
-    const TTest *const tests[] = { test_csv_equals_json };
+    const TTest *const tests[] = { test_csv_equals_json, test_with_time };
     return test_command_main("csv_equals_json", argc, argv, tests, COUNT(tests));
 }

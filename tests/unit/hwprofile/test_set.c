@@ -180,4 +180,20 @@ START_TEST(too_many)
 }
 END_TEST
 
-RUN_TESTS("set", values, refusals, twice, together, paper_bandwidth, rows, replayed, too_many)
+START_TEST(bandwidths)
+{
+    static const char *const wrong[] = { "", "0", "-1", "x", "5furlongs", "5s", "1e400", "nan", "12GB/s,13" };
+    moesim_error err = MOESIM_ERROR_INIT;
+    double v = 0;
+    ck_assert_int_eq(moesim_profile_parse_bandwidth("64", "option", &v, &err), MOESIM_OK);
+    ck_assert_double_eq(v, 64e9);
+    ck_assert_int_eq(moesim_profile_parse_bandwidth("64000 MB/s", "option", &v, &err), MOESIM_OK);
+    ck_assert_double_eq(v, 64e9);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        ck_assert_msg(moesim_profile_parse_bandwidth(wrong[i], "option", &v, &err) == MOESIM_E_USAGE, "%s", wrong[i]);
+        ck_assert(strncmp(err.text, "option: ", 8) == 0);
+    }
+}
+END_TEST
+
+RUN_TESTS("set", bandwidths, values, refusals, twice, together, paper_bandwidth, rows, replayed, too_many)
