@@ -141,17 +141,21 @@ moesim_code moesim_pooled_visit(moesim_instance *in, moesim_visitor *v, moesim_e
     return v->visit(v, &p->used, sizeof p->used, err);
 }
 
+/* Four maxima at a time: one would be a chain of dependent compares. */
 static void find_worst(struct moesim_pool *p, uint32_t layer, uint32_t keys)
 {
     const uint64_t *key = p->key + (size_t)layer * keys;
-    uint64_t worst = 0;
-    for (uint32_t e = 0; e < keys; e++)
-        worst = key[e] > worst ? key[e] : worst;
-    p->worst[layer] = worst;
+    uint64_t most[4] = {0};
+    for (uint32_t e = 0; e < keys; e += 4)
+        for (uint32_t i = 0; i < 4; i++)
+            most[i] = key[e + i] > most[i] ? key[e + i] : most[i];
+    const uint64_t left = most[0] > most[1] ? most[0] : most[1], right = most[2] > most[3] ? most[2] : most[3];
+    p->worst[layer] = left > right ? left : right;
 }
 
-/* Evicts the expert used last of all; of equals the highest id of the highest layer. */
-static void evict_last(moesim_instance *in, uint32_t *layer, uint32_t *expert)
+/* Evicts the experts used last of all, as many as are too much; of equals the highest id of the highest layer first. Those
+ * that are used at the same time leave in one go. turn->keep holds the residents of the event's own layer. */
+static void evict_last(moesim_instance *in, const moesim_turn *turn)
 {
     struct moesim_pool *p = in->pool;
     const uint32_t keys = in->shape.words * 64u;
@@ -160,14 +164,17 @@ static void evict_last(moesim_instance *in, uint32_t *layer, uint32_t *expert)
         if (p->worst[l] >= p->worst[at])
             at = l;
     uint64_t *key = p->key + (size_t)at * keys;
-    uint32_t e = keys - 1;
-    while (key[e] != p->worst[at])
-        e--;
-    key[e] = 0;
-    p->used--;
+    for (uint32_t e = keys; e-- > 0 && p->used > in->total_slots;) {
+        if (key[e] != p->worst[at])
+            continue;
+        key[e] = 0;
+        p->used--;
+        if (at == turn->layer)
+            moesim_bit_clear(turn->keep, e);
+        else
+            moesim_evict(in, at, e);
+    }
     find_worst(p, at, keys);
-    *layer = at;
-    *expert = e;
 }
 
 /* Enters A with the times of their next events. */
@@ -210,14 +217,8 @@ static moesim_code pooled_event(moesim_instance *in, const moesim_window *w, con
     if (in->timer != NULL)
         moesim_timer_event(in->timer, w, index, turn->misses, NULL, NULL, n);
     enter(in, w, turn, index);
-    while (in->pool->used > in->total_slots) {
-        uint32_t at, e;
-        evict_last(in, &at, &e);
-        if (at == layer)
-            moesim_bit_clear(turn->keep, e);
-        else
-            moesim_evict(in, at, e);
-    }
+    while (in->pool->used > in->total_slots)
+        evict_last(in, turn);
     moesim_settle(&in->account, layer, words, turn->active, turn->before, turn->moved, turn->keep);
     memcpy(resident, turn->keep, words * sizeof *resident);
     uint64_t *key = in->pool->key + (size_t)layer * keys;

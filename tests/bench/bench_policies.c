@@ -101,7 +101,9 @@ static int bench_policy(const struct hand *h, const char *name)
         fprintf(stderr, "%s\n", err.text);
         exit(2);
     }
-    for (size_t c = 0; c < 2; c++)
+    const uint32_t needs = spec.policy->needs != NULL ? spec.policy->needs(spec.options) : 0;
+    const size_t runs = (needs & (MOESIM_NEED_COSTS | MOESIM_NEED_PRIOR)) == 0 ? sizeof caches / sizeof *caches : 0;
+    for (size_t c = 0; c < runs; c++)
         for (int generic = 0; generic < 2; generic++) {
             moesim_run_params params;
             moesim_run_params_defaults(&params);

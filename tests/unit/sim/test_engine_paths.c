@@ -113,6 +113,13 @@ static void run(const struct hand *h, const moesim_config *config, const moesim_
     moesim_instance_destroy(&in);
 }
 
+/* Windows built by hand come without a profile and without another trace. */
+static bool can_run(const moesim_policy_spec *spec)
+{
+    const uint32_t needs = spec->policy->needs != NULL ? spec->policy->needs(spec->options) : 0;
+    return (needs & (MOESIM_NEED_COSTS | MOESIM_NEED_PRIOR)) == 0;
+}
+
 START_TEST(test_declared_is_generic)
 {
     struct hand h;
@@ -122,7 +129,7 @@ START_TEST(test_declared_is_generic)
         moesim_error err = MOESIM_ERROR_INIT;
         ck_assert_msg(moesim_policy_spec_init(&spec, (*p)->name, &err) == MOESIM_OK, "%s", err.text);
         const uint32_t caches[] = {0, 1, h.experts / 8, h.experts / 3, h.experts / 2, h.experts};
-        for (size_t c = 0; c < sizeof caches / sizeof *caches; c++) {
+        for (size_t c = 0; can_run(&spec) && c < sizeof caches / sizeof *caches; c++) {
             moesim_run_params params, generic;
             moesim_run_params_defaults(&params);
             params.warmup = h.warmup;
