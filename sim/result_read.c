@@ -208,7 +208,10 @@ static moesim_code take_table(const moesim_h5_file *file, const char *name, void
     if (moesim_result_find(all->result, name) != NULL)
         return twice(file, "table", name, err);
     const moesim_code code = each_name(file, list, sizeof ((moesim_column_data *)NULL)->name, take_column, &reader, err);
-    return code == MOESIM_OK && reader.table == NULL ? moesim_result_table(all->result, name, 0, &reader.table, err) : code;
+    if (code != MOESIM_OK || reader.table != NULL)
+        return code;
+    const moesim_code made = moesim_result_table(all->result, name, 0, &reader.table, err);
+    return made == MOESIM_OK ? MOESIM_OK : moesim_fail_prefix(err, "%s", file->path);
 }
 
 moesim_code moesim_result_read(const char *path, moesim_result *out, moesim_error *err)
