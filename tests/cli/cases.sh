@@ -31,6 +31,7 @@ for ((line = 0; line < 64; line++)); do
     echo "this is no HDF5 file"
 done >"$work/fresh/bad.h5"
 
+# All that a case sees of the environment.
 environment=("PATH=${moesim%/*}:/usr/bin:/bin" LC_ALL=C.UTF-8 HOME=/nonexistent)
 for name in ASAN_OPTIONS UBSAN_OPTIONS LSAN_OPTIONS; do
     if [ -n "${!name+set}" ]; then environment+=("$name=${!name}"); fi
@@ -44,7 +45,7 @@ run_case() {
     IFS= read -r -d '' script <"$cases/$1.cmd" || true    # true to the last byte, unlike $(…)
     status=0
     {
-        (cd -- "$folder" && exec env -i "${environment[@]}" timeout -k 5 "$timeout_s" /bin/sh -c "$script") \
+        (cd -- "$folder" && exec timeout -k 5 "$timeout_s" /bin/sh -c "$script") \
             </dev/null 2>&3 3>&- | cat >"$mine/out"
     } 3>&1 | cat >"$mine/err" || status=$?    # pipefail: that of the case
 }
@@ -95,9 +96,12 @@ rewrite_case() {
 
 # worker K: runs every `workers`-th case from the K-th on; prints what fails, and leaves the counts in $work/K/counts.
 worker() {
-    local i name checked=0 failed=0
+    local i name checked=0 failed=0 inherited
     mine=$work/$1
     mkdir "$mine"
+    mapfile -t inherited < <(compgen -e)
+    unset -v "${inherited[@]}"
+    export "${environment[@]}"
     for ((i = $1; i < ${#names[@]}; i += workers)); do
         name=${names[i]}
         if [ ! -f "$cases/$name.cmd" ]; then
