@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/log.h"
 
 /* Columns of /requests that make a figure: num/den, or, where num is missing, the request's own figure weighed by den. */
 typedef struct recipe {
@@ -276,19 +277,33 @@ static moesim_code reserve(moesim_comparison *c, work *w, moesim_error *err)
     return code;
 }
 
+/* One difference, if the pair has requests in common. */
+static moesim_code add_row(moesim_comparison *c, work *w, size_t metric, size_t pair, moesim_error *err)
+{
+    moesim_compare_row *row = &c->row[c->num_rows];
+    if (moesim_interrupted())
+        return moesim_fail(err, MOESIM_E_INTERRUPTED, "interrupted");
+    pair_requests(c, w, &c->pair[pair]);
+    if (w->n == 0)
+        return MOESIM_OK;
+    c->num_rows++;
+    *row = (moesim_compare_row){.pair = pair, .metric = metric};
+    return difference(c, w, row, err);
+}
+
 static moesim_code fill(moesim_comparison *c, work *w, moesim_error *err)
 {
+    moesim_progress progress = {0};
+    const size_t total = c->num_metrics * c->num_pairs;
     moesim_code code = reserve(c, w, err);
-    for (size_t m = 0; m < c->num_metrics; m++) {
-        for (size_t i = 0; i < c->num_pairs && code == MOESIM_OK; i++) {
-            pair_requests(c, w, &c->pair[i]);
-            if (w->n == 0)
-                continue;
-            c->row[c->num_rows] = (moesim_compare_row){.pair = i, .metric = m};
-            code = difference(c, w, &c->row[c->num_rows], err);
-            c->num_rows++;
-        }
+    if (code != MOESIM_OK)
+        return code;
+    moesim_progress_begin(&progress, "compare", total, 1, "differences");
+    for (size_t i = 0; i < total && code == MOESIM_OK; i++) {
+        code = add_row(c, w, i / c->num_pairs, i % c->num_pairs, err);
+        moesim_progress_update(&progress, i + 1);
     }
+    moesim_progress_end(&progress);
     if (code == MOESIM_OK && c->num_rows == 0)
         code = moesim_fail(err, MOESIM_E_FORMAT, "%s and %s have cells in common, but no request of any of them",
                            c->options->path[0], c->options->path[1]);
