@@ -85,18 +85,24 @@ typedef struct kit_adapt {
     uint32_t layers, experts;
     uint32_t lo;                 /* least slots of a layer: min(K, C) */
     uint64_t total;              /* C_total; 0: nothing to divide */
-    double *activation, *utilisation;   /* [layers] Σ|A|/E and Σ|A∩R|/C(l) since the last re-split */
-    double *weight, *share;      /* [layers] scratch */
-    unsigned char *fixed;        /* [layers] scratch */
+    uint64_t offset;             /* bytes from here to the arrays */
 } kit_adapt;
+
+/* Arrays of [layers]: Σ|A|/E and Σ|A∩R|/C(l) since the last re-split; the others are scratch, FIXED holds bytes. */
+enum { KIT_ADAPT_ACTIVATION, KIT_ADAPT_UTILISATION, KIT_ADAPT_WEIGHT, KIT_ADAPT_SHARE, KIT_ADAPT_FIXED, KIT_ADAPT_ARRAYS };
+
+static inline double *kit_adapt_array(kit_adapt *a, uint32_t which)
+{
+    return (double *)((unsigned char *)a + a->offset) + (size_t)which * a->layers;
+}
 
 /* Bytes of the arrays, a multiple of 8. */
 static inline size_t kit_adapt_bytes(const moesim_shape *shape)
 {
-    return (size_t)shape->num_layers * 5 * sizeof(double);
+    return (size_t)shape->num_layers * KIT_ADAPT_ARRAYS * sizeof(double);
 }
 
-/* memory: kit_adapt_bytes, zeroed, aligned to 8. */
+/* memory: kit_adapt_bytes, zeroed, aligned to 8, in the same block as a. */
 static inline void kit_adapt_open(kit_adapt *a, const moesim_open *open, void *memory)
 {
     const moesim_shape *shape = open->shape;
@@ -106,19 +112,15 @@ static inline void kit_adapt_open(kit_adapt *a, const moesim_open *open, void *m
         a->total += open->slots[l];
     const uint64_t mean = a->total / a->layers;
     a->lo = shape->top_k < mean ? shape->top_k : (uint32_t)mean;
-    a->activation = (double *)memory;
-    a->utilisation = a->activation + a->layers;
-    a->weight = a->utilisation + a->layers;
-    a->share = a->weight + a->layers;
-    a->fixed = (unsigned char *)(a->share + a->layers);
+    a->offset = (uint64_t)((unsigned char *)memory - (unsigned char *)a);
 }
 
 static inline void kit_adapt_sample(kit_adapt *a, const moesim_event *event)
 {
     if (event->kind == MOESIM_PREFILL || event->slots == 0)
         return;
-    a->activation[event->layer] += (double)event->n_active / a->experts;
-    a->utilisation[event->layer] += (double)event->n_hits / event->slots;
+    kit_adapt_array(a, KIT_ADAPT_ACTIVATION)[event->layer] += (double)event->n_active / a->experts;
+    kit_adapt_array(a, KIT_ADAPT_UTILISATION)[event->layer] += (double)event->n_hits / event->slots;
 }
 
 /* Re-splits when another 5 decode passes have ended; slots[layers] is changed in place. Without any weight the split stays. */
@@ -126,18 +128,20 @@ static inline void kit_adapt_split(kit_adapt *a, uint64_t decode_passes, int dam
 {
     if (decode_passes == a->done || decode_passes % KIT_ADAPT_PERIOD != 0 || a->total == 0)
         return;
-    double sum = 0;
+    double *activation = kit_adapt_array(a, KIT_ADAPT_ACTIVATION), *utilisation = kit_adapt_array(a, KIT_ADAPT_UTILISATION);
+    double *weight = kit_adapt_array(a, KIT_ADAPT_WEIGHT), *share = kit_adapt_array(a, KIT_ADAPT_SHARE), sum = 0;
     for (uint32_t l = 0; l < a->layers; l++) {
-        const double w = a->activation[l] / KIT_ADAPT_PERIOD * (a->utilisation[l] / KIT_ADAPT_PERIOD);
-        a->weight[l] = damped ? sqrt(slots[l] * w) : w;
+        const double w = activation[l] / KIT_ADAPT_PERIOD * (utilisation[l] / KIT_ADAPT_PERIOD);
+        weight[l] = damped ? sqrt(slots[l] * w) : w;
         sum += w;
     }
     a->done = decode_passes;
-    memset(a->activation, 0, a->layers * sizeof *a->activation);
-    memset(a->utilisation, 0, a->layers * sizeof *a->utilisation);
+    memset(activation, 0, a->layers * sizeof *activation);
+    memset(utilisation, 0, a->layers * sizeof *utilisation);
     if (sum > 0) {
-        kit_shares((double)a->total, a->weight, a->layers, a->lo, a->experts, a->share, a->fixed);
-        kit_round_shares(a->total, a->share, a->layers, a->experts, slots);
+        unsigned char *fixed = (unsigned char *)kit_adapt_array(a, KIT_ADAPT_FIXED);
+        kit_shares((double)a->total, weight, a->layers, a->lo, a->experts, share, fixed);
+        kit_round_shares(a->total, share, a->layers, a->experts, slots);
     }
 }
 

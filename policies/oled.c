@@ -3,16 +3,20 @@
  * oled: OLED-MoE's retention rule (arXiv 2609.33385 §4.3). value = p(e), the share of e in the gate scores weighted by the
  * confidence of their tokens, Σ g·ψ(c) / Σ Σ g·ψ(c); 0 for experts that were not activated. tie = last + ½ q, q = the last
  * non-zero p of an earlier event of the layer. Where every weighted score is 0, p is the share of gate mass.
+ * Misses are all moved, or split between link and CPU by p and time (§4.4; policies/kit_split.h).
+ * oled-full is the same with layer-adaptive capacity (damped) and dispatch by reuse: the whole of the paper.
  */
 #include "moesim/policy.h"
 #include "policies/kit.h"
 #include "policies/kit_adapt.h"
+#include "policies/kit_dispatch.h"
 
 enum { OLED_LAG1, OLED_DEFERRED, OLED_HINDSIGHT, OLED_NONE };
 enum { OLED_PAPER, OLED_DAMPED };
 enum { OLED_LAZY, OLED_EAGER };
 
 typedef struct oled_options {
+    kit_dispatch_options dispatch;
     int32_t confidence, adapt, form, enforce;
 } oled_options;
 
@@ -20,6 +24,7 @@ typedef struct oled_state {
     kit_head head;
     oled_options options;
     kit_adapt adapt;
+    kit_dispatch dispatch;
 } oled_state;
 
 enum { OLED_LAST, OLED_Q, OLED_ARRAYS };
@@ -35,7 +40,7 @@ static void oled_dense(const double *restrict last, const double *restrict q, ui
     }
 }
 
-/* Σ g·ψ(c) per active expert and in total, by the option `confidence`. */
+/* Σ g·ψ(c) per active expert and in total, by the option `confidence`; deferred is that of this pass, which must have ended. */
 static const double *oled_scores(int32_t confidence, const moesim_event *event, double *total)
 {
     const int now = confidence == OLED_HINDSIGHT || confidence == OLED_DEFERRED;
@@ -69,6 +74,19 @@ static int oled_retain(void *state, const moesim_event *event, moesim_keys *keys
     return 0;
 }
 
+/* confidence=deferred splits misses by the scores that exist by then, those of lag 1. */
+static int oled_dispatch(void *state, const moesim_event *event, moesim_dispatch *answer)
+{
+    oled_state *s = state;
+    const int32_t confidence = s->options.confidence;
+    double total, p[KIT_MOST_MISSES];
+    const double *score = oled_scores(confidence == OLED_DEFERRED ? OLED_LAG1 : confidence, event, &total);
+    for (uint32_t i = 0; i < event->n_active; i++)
+        p[i] = total > 0 ? score[i] / total : 0;
+    kit_dispatch_answer(&s->dispatch, event, p, answer);
+    return 0;
+}
+
 static int oled_boundary(void *state, const moesim_boundary *boundary, moesim_boundary_answer *answer)
 {
     oled_state *s = state;
@@ -87,38 +105,58 @@ static uint32_t oled_needs(const void *options)
         [OLED_HINDSIGHT] = MOESIM_NEED_CONFIDENCE | MOESIM_NEED_HINDSIGHT,
         [OLED_NONE] = 0,
     };
-    return MOESIM_NEED_GATE | MOESIM_NEED_MASS | reduction[((const oled_options *)options)->confidence];
+    const oled_options *o = options;
+    const uint32_t dispatch = kit_dispatch_needs(&o->dispatch);
+    const uint32_t early = dispatch != 0 && o->confidence == OLED_DEFERRED ? MOESIM_NEED_WEIGHTED : 0;
+    return MOESIM_NEED_GATE | MOESIM_NEED_MASS | reduction[o->confidence] | dispatch | early;
 }
 
 static size_t oled_bytes(const moesim_shape *shape, const void *options)
 {
     (void)options;
-    return kit_bytes(shape, sizeof(oled_state), OLED_ARRAYS) + kit_adapt_bytes(shape);
+    return kit_bytes(shape, sizeof(oled_state), OLED_ARRAYS) + kit_adapt_bytes(shape) + kit_dispatch_bytes(shape);
 }
 
-static int oled_open(void *state, const moesim_open *open, moesim_start *start)
+/* form: the default of this policy, which may stand without adapt=on. */
+static const char *oled_start(oled_state *s, const moesim_open *open, moesim_start *start, int32_t form)
+{
+    s->options = *(const oled_options *)open->options;
+    if (!s->options.adapt && s->options.form != form)
+        return "adapt-form takes effect only with adapt=on";
+    if (!s->options.adapt && s->options.enforce != OLED_LAZY)
+        return "enforce takes effect only with adapt=on";
+    if (s->options.adapt && open->global_scope)
+        return "adapt=on divides slots between layers, of which scope global has none; leave it off";
+    kit_open(&s->head, open->shape, sizeof *s, OLED_ARRAYS);
+    unsigned char *rest = kit_array(&s->head, open->shape->num_layers, 0);
+    if (s->options.adapt)
+        kit_adapt_open(&s->adapt, open, rest);
+    return kit_dispatch_open(&s->dispatch, &s->options.dispatch, open, rest + kit_adapt_bytes(open->shape), start);
+}
+
+static int oled_open_as(void *state, const moesim_open *open, moesim_start *start, int32_t form)
 {
     static const uint32_t traits[] = {
         [OLED_LAG1] = 0, [OLED_DEFERRED] = MOESIM_RETAIN_AT_PASS, [OLED_HINDSIGHT] = MOESIM_NON_CAUSAL, [OLED_NONE] = 0,
     };
     oled_state *s = state;
-    s->options = *(const oled_options *)open->options;
-    const char *wrong = NULL;
-    if (!s->options.adapt && s->options.form != OLED_PAPER)
-        wrong = "adapt-form takes effect only with adapt=on";
-    else if (!s->options.adapt && s->options.enforce != OLED_LAZY)
-        wrong = "enforce takes effect only with adapt=on";
-    else if (s->options.adapt && open->global_scope)
-        wrong = "adapt=on divides slots between layers, of which scope global has none; leave it off";
+    const char *wrong = oled_start(s, open, start, form);
     if (wrong != NULL) {
         memcpy(start->error, wrong, strlen(wrong) + 1);
         return 1;
     }
-    kit_open(&s->head, open->shape, sizeof *s, OLED_ARRAYS);
-    if (s->options.adapt)
-        kit_adapt_open(&s->adapt, open, kit_array(&s->head, open->shape->num_layers, 0));
     start->traits |= traits[s->options.confidence];
     return 0;
+}
+
+static int oled_open(void *state, const moesim_open *open, moesim_start *start)
+{
+    return oled_open_as(state, open, start, OLED_PAPER);
+}
+
+static int oled_open_full(void *state, const moesim_open *open, moesim_start *start)
+{
+    return oled_open_as(state, open, start, OLED_DAMPED);
 }
 
 static const char *const oled_confidences[] = { "lag1", "deferred", "hindsight", "none", NULL };
@@ -128,21 +166,33 @@ static const char *const oled_enforces[] = { "lazy", "eager", NULL };
 #define OLED_CHOICE(name, field, def, choices, help) \
     { name, MOESIM_OPTION_CHOICE, offsetof(oled_options, field), def, 0, 0, choices, help }
 
-static const moesim_option oled_table[] = {
-    OLED_CHOICE("confidence", confidence, "lag1", oled_confidences,
-                "whose confidence weighs the gates: of the previous pass, of this pass when it has ended, of this pass "
-                "while it runs (not causal), or none"),
-    { "adapt", MOESIM_OPTION_BOOL, offsetof(oled_options, adapt), "off", 0, 1, NULL, "layer-adaptive capacity" },
-    OLED_CHOICE("adapt-form", form, "paper", oled_forms, "literal rule, or damped against its period-2 swing"),
-    OLED_CHOICE("enforce", enforce, "lazy", oled_enforces, "a shrunk layer gives slots up after its next event, or at once"),
-    { .name = NULL },
-};
+#define OLED_TABLE(adapt_, form_, dispatch_)                                                                              \
+    {                                                                                                                     \
+        OLED_CHOICE("confidence", confidence, "lag1", oled_confidences,                                                   \
+                    "whose confidence weighs the gates: of the previous pass, of this pass when it has ended, of this "   \
+                    "pass while it runs (not causal), or none"),                                                          \
+        { "adapt", MOESIM_OPTION_BOOL, offsetof(oled_options, adapt), adapt_, 0, 1, NULL, "layer-adaptive capacity" },    \
+        OLED_CHOICE("adapt-form", form, form_, oled_forms, "literal rule, or damped against its period-2 swing"),         \
+        OLED_CHOICE("enforce", enforce, "lazy", oled_enforces,                                                            \
+                    "a shrunk layer gives slots up after its next event, or at once"),                                    \
+        KIT_DISPATCH_ROWS(oled_options, dispatch_),                                                                       \
+        { .name = NULL },                                                                                                 \
+    }
 
-const moesim_policy moesim_policy_oled = {
-    .abi = MOESIM_POLICY_ABI, .size = sizeof(moesim_policy), .name = "oled",
-    .summary = "keeps the experts with the most confidence-weighted gate score",
-    .source = "OLED-MoE (arXiv 2609.33385) §4.3",
-    .options_size = sizeof(oled_options), .options = oled_table,
-    .needs = oled_needs, .state_bytes = oled_bytes, .open = oled_open, .boundary = oled_boundary,
-    .retain = oled_retain, .retain_pass = oled_retain,
-};
+static const moesim_option oled_table[] = OLED_TABLE("off", "paper", "all");
+static const moesim_option oled_full_table[] = OLED_TABLE("on", "damped", "reuse");
+
+#define OLED_POLICY(name_, summary_, source_, table, open_)                                                               \
+    {                                                                                                                     \
+        .abi = MOESIM_POLICY_ABI, .size = sizeof(moesim_policy), .name = name_, .summary = summary_, .source = source_,   \
+        .options_size = sizeof(oled_options), .options = table, .needs = oled_needs, .state_bytes = oled_bytes,           \
+        .open = open_, .boundary = oled_boundary, .dispatch = oled_dispatch, .retain = oled_retain,                       \
+        .retain_pass = oled_retain,                                                                                       \
+    }
+
+const moesim_policy moesim_policy_oled = OLED_POLICY(
+    "oled", "keeps the experts with the most confidence-weighted gate score", "OLED-MoE (arXiv 2609.33385) §4.3",
+    oled_table, oled_open);
+const moesim_policy moesim_policy_oled_full = OLED_POLICY(
+    "oled-full", "oled with layer-adaptive capacity and misses split between link and CPU",
+    "OLED-MoE (arXiv 2609.33385) §4.3, §4.4", oled_full_table, oled_open_full);

@@ -11,6 +11,7 @@
     row(lfu)             \
     row(lfru)            \
     row(oled)            \
+    row(oled_full)       \
     row(surv)            \
     row(belady)          \
     row(belady_forced)   \

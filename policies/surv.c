@@ -14,22 +14,28 @@
  * form=full replaces S by one that also reads confidence (a masked row is committed by this pass with probability q, known
  * from the confidence that the previous pass gave it) and ghosts (experts that a row held in the previous pass and dropped
  * return now and then).
+ *
+ * Misses are all moved, or split as oled does (policies/kit_split.h) with the share of an expert in the values of all active
+ * experts in place of p.
  */
 #include <math.h>
 
 #include "moesim/policy.h"
 #include "policies/kit.h"
+#include "policies/kit_dispatch.h"
 
 enum { SURV_LITE, SURV_FULL };
 enum { SURV_AUTO, SURV_COMMIT, SURV_MASKED };
 
 typedef struct surv_options {
+    kit_dispatch_options dispatch;
     int32_t form, boundary;
 } surv_options;
 
 typedef struct surv_state {
     kit_head head;
     surv_options options;
+    kit_dispatch dispatch;
     uint32_t top_k;
 } surv_state;
 
@@ -221,14 +227,42 @@ static void surv_active(surv_arrays a, surv_step step, const moesim_event *event
     }
 }
 
+static surv_arrays surv_of(surv_state *s, uint32_t layer)
+{
+    return (surv_arrays){
+        kit_doubles(&s->head, layer, SURV_F), kit_doubles(&s->head, layer, SURV_K),
+        kit_doubles(&s->head, layer, SURV_H), kit_doubles(&s->head, layer, SURV_LAST),
+    };
+}
+
+/* The values that retain is going to give the active experts, as shares of their sum; nothing is updated yet. */
+static int surv_dispatch(void *state, const moesim_event *event, moesim_dispatch *answer)
+{
+    surv_state *s = state;
+    surv_engine engine = *(const surv_engine *)kit_array(&s->head, event->layer, SURV_ENGINE);
+    const int leaving = surv_leaving(s, &engine, event), full = s->options.form == SURV_FULL && !leaving;
+    const surv_step step = surv_plan(event, leaving);
+    const double *sum = full ? surv_sums(s, event) : event->class_sum;
+    const surv_arrays a = surv_of(s, event->layer);
+    double p[KIT_MOST_MISSES], total = 0;
+    for (uint32_t i = 0; i < event->n_active; i++) {
+        const uint32_t e = event->list[i];
+        const double masked = event->masked[i], k = step.gain_k * (masked < 4 ? masked : 4);
+        p[i] = step.route * sum[i] + step.weight * (step.keep_h * a.h[e] + step.gain_h + step.keep_k * a.k[e] + k) +
+               0.3 * (step.keep_f * a.f[e] + step.gain_f);
+        total += p[i];
+    }
+    for (uint32_t i = 0; i < event->n_active; i++)
+        p[i] = total > 0 ? p[i] / total : 0;
+    kit_dispatch_answer(&s->dispatch, event, p, answer);
+    return 0;
+}
+
 static int surv_retain(void *state, const moesim_event *event, moesim_keys *keys)
 {
     surv_state *s = state;
     surv_engine *engine = kit_array(&s->head, event->layer, SURV_ENGINE);
-    const surv_arrays a = {
-        kit_doubles(&s->head, event->layer, SURV_F), kit_doubles(&s->head, event->layer, SURV_K),
-        kit_doubles(&s->head, event->layer, SURV_H), kit_doubles(&s->head, event->layer, SURV_LAST),
-    };
+    const surv_arrays a = surv_of(s, event->layer);
     const int leaving = surv_leaving(s, engine, event), full = s->options.form == SURV_FULL && !leaving;
     const surv_step step = surv_plan(event, leaving);
 
@@ -245,23 +279,26 @@ static uint32_t surv_needs(const void *options)
 {
     const surv_options *o = options;
     const uint32_t rows = MOESIM_NEED_ROWS | MOESIM_NEED_PREVIOUS | MOESIM_NEED_CONFIDENCE;
-    return MOESIM_NEED_CLASS | (o->form == SURV_FULL ? rows : 0);
+    return MOESIM_NEED_CLASS | (o->form == SURV_FULL ? rows : 0) | kit_dispatch_needs(&o->dispatch);
 }
 
 static size_t surv_bytes(const moesim_shape *shape, const void *options)
 {
     (void)options;
-    return kit_bytes(shape, sizeof(surv_state), SURV_ARRAYS);
+    return kit_bytes(shape, sizeof(surv_state), SURV_ARRAYS) + kit_dispatch_bytes(shape);
 }
 
 static int surv_open(void *state, const moesim_open *open, moesim_start *start)
 {
     surv_state *s = state;
-    (void)start;
     kit_open(&s->head, open->shape, sizeof *s, SURV_ARRAYS);
     s->options = *(const surv_options *)open->options;
     s->top_k = open->shape->top_k;
-    return 0;
+    const char *wrong = kit_dispatch_open(&s->dispatch, &s->options.dispatch, open,
+                                          kit_array(&s->head, open->shape->num_layers, 0), start);
+    if (wrong != NULL)
+        memcpy(start->error, wrong, strlen(wrong) + 1);
+    return wrong != NULL;
 }
 
 static const char *const surv_forms[] = { "lite", "full", NULL };
@@ -273,6 +310,7 @@ static const moesim_option surv_table[] = {
     { "boundary", MOESIM_OPTION_CHOICE, offsetof(surv_options, boundary), "auto", 0, 0, surv_boundaries,
       "what ends a block: a commit pass, a pass with at most one masked input row, or auto: the latter once a block has "
       "opened without a commit pass before it" },
+    KIT_DISPATCH_ROWS(surv_options, "all"),
     { .name = NULL },
 };
 
@@ -289,5 +327,6 @@ const moesim_policy moesim_policy_surv = {
     .needs = surv_needs,
     .state_bytes = surv_bytes,
     .open = surv_open,
+    .dispatch = surv_dispatch,
     .retain = surv_retain,
 };

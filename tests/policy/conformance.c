@@ -206,12 +206,15 @@ START_TEST(test_paths)
     for (size_t i = 0; i < num * NUM_CACHES; i++) {
         struct test_decisions d[3];
         moesim_outcome out[3];
+        const int cpu = list[i / NUM_CACHES].dispatches;
         for (int run = 0; run < 3; run++) {
             params.generic = run == 1;
             test_run_decisions(path, list[i / NUM_CACHES].text, caches[i % NUM_CACHES], &params, &out[run], &d[run]);
         }
         ck_assert_msg(test_decisions_equal(&d[0], &d[1]) && test_outcome_equal(&out[0], &out[1]),
                       "%s: the fast path is another policy", list[i / NUM_CACHES].text);
+        ck_assert_msg((d[0].cpu_begin[d[0].num_events] > 0) == cpu, "%s: the CPU gets %s", list[i / NUM_CACHES].text,
+                      cpu ? "nothing" : "work");
         ck_assert_msg(test_decisions_equal(&d[0], &d[2]), "%s decides differently the second time", list[i / NUM_CACHES].text);
         for (int run = 0; run < 3; run++) {
             moesim_outcome_fini(&out[run]);
@@ -252,7 +255,8 @@ static uint64_t fingerprint(const char *path, const char *policy, uint32_t cache
     test_run_decisions(path, policy, cache, NULL, &out, &d);
     const struct { const void *bytes; size_t n; } part[] = {
         { d.hits, d.hits_begin[d.num_events] * 2 }, { d.moved, d.moved_begin[d.num_events] * 2 },
-        { d.evicted, d.evicted_begin[d.num_events] * 2 }, { d.evicted_begin, (d.num_events + 1) * 8 },
+        { d.cpu, d.cpu_begin[d.num_events] * 2 }, { d.evicted, d.evicted_begin[d.num_events] * 2 },
+        { d.evicted_begin, (d.num_events + 1) * 8 },
     };
     for (size_t i = 0; i < sizeof part / sizeof part[0]; i++)
         for (size_t k = 0; k < part[i].n; k++)
@@ -311,8 +315,7 @@ START_TEST(test_global)
     moesim_run_params_defaults(&params);
     for (size_t i = 0; i < num; i++) {
         moesim_outcome a, b;
-        const int adapts = strstr(list[i].text, "adapt=on") != NULL;
-        if ((list[i].traits & (MOESIM_KEYS_AGE | MOESIM_RETAIN_AT_PASS)) != 0 || adapts) {
+        if ((list[i].traits & (MOESIM_KEYS_AGE | MOESIM_RETAIN_AT_PASS)) != 0 || list[i].layer_only) {
             moesim_error err = MOESIM_ERROR_INIT;
             params.scope = MOESIM_SCOPE_GLOBAL;
             ck_assert_msg(test_try_run(path, list[i].text, 0, &params, &a, &err) != MOESIM_OK, "%s runs in scope global",

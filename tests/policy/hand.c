@@ -9,6 +9,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const double h2d[HAND_LAYERS] = { 1, 1, 1, 1, 1, 1, 1, 1 };
+static const double cpu[] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 };
+static const moesim_costs plain_costs = { .size = sizeof plain_costs, .cpu_tokens = 16, .h2d_s = h2d, .cpu_s = cpu };
+
+const moesim_costs *hand_costs = &plain_costs;
+
+static void *fresh(size_t bytes)
+{
+    void *state = aligned_alloc(64, bytes);
+    ck_assert_ptr_nonnull(state);
+    return state;
+}
+
+/* The state elsewhere; nothing may be left pointing at where it was. */
+static void move(struct hand *h)
+{
+    if (h->still)
+        return;
+    void *state = fresh(h->state_bytes);
+    memcpy(state, h->state, h->state_bytes);
+    memset(h->state, 0xdb, h->state_bytes);
+    free(h->state);
+    h->state = state;
+}
+
 int hand_try_open(struct hand *h, const char *policy, uint32_t layers, uint32_t experts, uint32_t top_k, uint32_t slots,
                   uint32_t global_scope, uint64_t seed, char *error)
 {
@@ -25,11 +50,11 @@ int hand_try_open(struct hand *h, const char *policy, uint32_t layers, uint32_t 
     }
     const moesim_policy *p = h->spec.policy;
     const size_t bytes = p->state_bytes != NULL ? p->state_bytes(&h->shape, h->spec.options) : 0;
-    h->state = aligned_alloc(64, (bytes + 127) / 64 * 64);
-    ck_assert_ptr_nonnull(h->state);
-    memset(h->state, 0, (bytes + 127) / 64 * 64);
+    h->state_bytes = (bytes + 127) / 64 * 64;
+    h->state = fresh(h->state_bytes);
+    memset(h->state, 0, h->state_bytes);
     const moesim_open open = { .size = sizeof open, .global_scope = global_scope, .shape = &h->shape, .slots = h->slots,
-                               .options = h->spec.options, .seed = seed };
+                               .costs = hand_costs, .options = h->spec.options, .seed = seed };
     uint32_t own[HAND_LAYERS];
     memcpy(own, h->slots, sizeof own);
     moesim_start start = { .size = sizeof start, .slots = own, .initial = initial };
@@ -54,6 +79,7 @@ void hand_close(struct hand *h)
 
 static moesim_event show(struct hand *h, const struct hand_event *from)
 {
+    move(h);
     h->active = 0;
     for (uint32_t i = 0; i < from->n; i++) {
         h->list[i] = from->ids[i];
@@ -63,7 +89,7 @@ static moesim_event show(struct hand *h, const struct hand_event *from)
         .size = sizeof v, .layer = from->layer, .clock = from->clock, .kind = from->kind, .first = from->first,
         .num_rows = from->num_rows, .num_masked = from->num_masked, .slots = h->slots[from->layer], .n_active = from->n,
         .n_hits = (uint32_t)__builtin_popcountll(h->active & h->resident[from->layer]), .resident = &h->resident[from->layer],
-        .active = &h->active, .list = h->list, .mass = from->mass, .weighted = from->weighted,
+        .active = &h->active, .list = h->list, .count = from->count, .mass = from->mass, .weighted = from->weighted,
         .hindsight = from->hindsight, .class_sum = from->class_sum, .masked = from->masked, .next_use = from->next_use,
         .next_active = &from->next_active, .touch = from->touch, .row = from->row,
     };
@@ -90,7 +116,8 @@ static int before(const struct hand *h, uint64_t resident, uint32_t a, uint32_t 
 static void ask(struct hand *h, const struct hand_event *event, int late)
 {
     const moesim_event v = show(h, event);
-    const uint64_t resident = h->resident[event->layer], candidates = resident | h->active, moved = h->active & ~resident;
+    const uint64_t resident = h->resident[event->layer], moved = h->active & ~resident & ~h->cpu;
+    const uint64_t candidates = resident | moved;
     const uint64_t landed = 0;
     const moesim_policy *p = h->spec.policy;
     for (uint32_t e = 0; e < HAND_EXPERTS; e++) {
@@ -111,6 +138,7 @@ static void ask(struct hand *h, const struct hand_event *event, int late)
         kept |= better < h->slots[event->layer] && !isinf(h->value[a]) ? UINT64_C(1) << a : 0;
     }
     h->resident[event->layer] = kept;
+    h->cpu = 0;
 }
 
 void hand_retain(struct hand *h, const struct hand_event *event)
@@ -121,6 +149,23 @@ void hand_retain(struct hand *h, const struct hand_event *event)
 void hand_retain_pass(struct hand *h, const struct hand_event *event)
 {
     ask(h, event, 1);
+}
+
+void hand_dispatch(struct hand *h, const struct hand_event *event)
+{
+    const moesim_event v = show(h, event);
+    const uint64_t misses = h->active & ~h->resident[event->layer];
+    h->misses = v.n_misses;
+    h->cpu = 0;
+    if (misses == 0)
+        return;
+    for (uint32_t e = 0, n = 0; e < HAND_EXPERTS; e++)
+        if ((misses >> e & 1) != 0)
+            h->order[n++] = (uint16_t)e;
+    moesim_dispatch answer = { .size = sizeof answer, .n_misses = v.n_misses, .misses = &misses, .cpu = &h->cpu,
+                               .order = h->order };
+    ck_assert_int_eq(h->spec.policy->dispatch(h->state, &v, &answer), 0);
+    ck_assert_uint_eq(h->cpu & ~misses, 0);
 }
 
 int hand_key(struct hand *h, const struct hand_event *event)
@@ -135,6 +180,7 @@ int hand_key(struct hand *h, const struct hand_event *event)
 
 uint32_t hand_boundary(struct hand *h, uint64_t decode_passes)
 {
+    move(h);
     const moesim_boundary boundary = { .size = sizeof boundary, .kind = MOESIM_DENOISE, .clock = decode_passes + 1,
                                        .decode_passes = decode_passes, .slots = h->slots, .resident = h->resident };
     uint32_t own[HAND_LAYERS];

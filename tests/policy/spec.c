@@ -34,8 +34,8 @@ static void refuse(const char *text, moesim_code code, const char *says)
 
 START_TEST(test_built_in)
 {
-    static const char *const expected[] = { "random", "naive", "lru", "lfu", "lfru", "oled", "surv", "belady", "belady-forced",
-                                            "belady-pooled", "ideal", "ideal-pooled", "next-pass", "full" };
+    static const char *const expected[] = { "random", "naive", "lru", "lfu", "lfru", "oled", "oled-full", "surv", "belady",
+                                            "belady-forced", "belady-pooled", "ideal", "ideal-pooled", "next-pass", "full" };
     const moesim_policy *const *all = moesim_policies();
     size_t n = 0;
     while (all[n] != NULL)
@@ -65,13 +65,26 @@ START_TEST(test_options)
     moesim_policy_spec spec;
     moesim_error err = MOESIM_ERROR_INIT;
     ck_assert_int_eq(moesim_policy_spec_init(&spec, "oled:adapt=on,confidence=none", &err), MOESIM_OK);
-    ck_assert_str_eq(spec.effective, "confidence=none,adapt=on,adapt-form=paper,enforce=lazy");
+    ck_assert_str_eq(spec.effective, "confidence=none,adapt=on,adapt-form=paper,enforce=lazy,dispatch=all,lambda=0");
     ck_assert_uint_eq(spec.policy->needs(spec.options), MOESIM_NEED_GATE | MOESIM_NEED_MASS);
     moesim_policy_spec_fini(&spec);
     ck_assert_ptr_null(spec.given);
     ck_assert_int_eq(moesim_policy_spec_init(&spec, "oled", &err), MOESIM_OK);
     ck_assert_uint_eq(spec.policy->needs(spec.options),
                       MOESIM_NEED_GATE | MOESIM_NEED_MASS | MOESIM_NEED_WEIGHTED | MOESIM_NEED_CONFIDENCE);
+    moesim_policy_spec_fini(&spec);
+    const uint32_t costs = MOESIM_NEED_COSTS | MOESIM_NEED_COUNTS;
+    ck_assert_int_eq(moesim_policy_spec_init(&spec, "oled-full", &err), MOESIM_OK);
+    ck_assert_str_eq(spec.effective, "confidence=lag1,adapt=on,adapt-form=damped,enforce=lazy,dispatch=reuse,lambda=0");
+    ck_assert_uint_eq(spec.policy->needs(spec.options),
+                      costs | MOESIM_NEED_GATE | MOESIM_NEED_MASS | MOESIM_NEED_WEIGHTED | MOESIM_NEED_CONFIDENCE);
+    moesim_policy_spec_fini(&spec);
+    ck_assert_int_eq(moesim_policy_spec_init(&spec, "oled:dispatch=load,confidence=deferred", &err), MOESIM_OK);
+    ck_assert_uint_eq(spec.policy->needs(spec.options), costs | MOESIM_NEED_GATE | MOESIM_NEED_MASS | MOESIM_NEED_WEIGHTED |
+                                                        MOESIM_NEED_HINDSIGHT | MOESIM_NEED_CONFIDENCE);
+    moesim_policy_spec_fini(&spec);
+    ck_assert_int_eq(moesim_policy_spec_init(&spec, "surv:dispatch=reuse,lambda=0.5", &err), MOESIM_OK);
+    ck_assert_uint_eq(spec.policy->needs(spec.options), costs | MOESIM_NEED_CLASS);
     moesim_policy_spec_fini(&spec);
     ck_assert_int_eq(moesim_policy_spec_init(&spec, "lfu:decay=12", &err), MOESIM_OK);
     ck_assert_str_eq(spec.effective, "decay=12");

@@ -10,6 +10,17 @@
 
 #include "tests/policy/hand.h"
 
+/* Opens it in scope layer; returns the answer. */
+static int try(struct variant *v, char *error)
+{
+    struct hand h;
+    const int answer = hand_try_open(&h, v->text, 2, 8, 2, 4, 0, 1, error);
+    v->traits = h.traits;
+    v->dispatches = h.spec.policy->dispatch != NULL && (h.traits & MOESIM_MOVES_ALL) == 0;
+    hand_close(&h);
+    return answer;
+}
+
 static void add(struct variant *list, size_t *n, const char *policy, const char *options)
 {
     static const char only[] = "takes effect only with ";
@@ -18,17 +29,15 @@ static void add(struct variant *list, size_t *n, const char *policy, const char 
     char error[256];
     ck_assert(*n < MAX_VARIANTS);
     snprintf(v->text, sizeof v->text, "%s%s%s", policy, options[0] != '\0' ? ":" : "", options);
-    int answer = hand_try_open(&h, v->text, 2, 8, 2, 4, 0, 1, error);
-    v->traits = h.traits;
-    hand_close(&h);
+    int answer = try(v, error);
     const char *other = answer != 0 ? strstr(error, only) : NULL;
     if (other != NULL) {
         snprintf(v->text, sizeof v->text, "%s:%s,%s", policy, other + sizeof only - 1, options);
-        answer = hand_try_open(&h, v->text, 2, 8, 2, 4, 0, 1, error);
-        v->traits = h.traits;
-        hand_close(&h);
+        answer = try(v, error);
     }
     ck_assert_msg(answer == 0, "%s: %s", v->text, error);
+    v->layer_only = hand_try_open(&h, v->text, 2, 8, 2, 4, 1, 1, NULL) != 0 || v->dispatches;
+    hand_close(&h);
     (*n)++;
 }
 

@@ -12,6 +12,8 @@
 struct variant {
     char text[160];
     uint32_t traits;             /* of policy and instance */
+    int dispatches;              /* asks which misses run on the CPU */
+    int layer_only;              /* refuses scope global by itself, or because it dispatches */
 };
 
 #define MAX_VARIANTS 64

@@ -16,6 +16,19 @@ void test_spec(moesim_policy_spec *spec, const char *policy)
         test_die("%s", err.text);
 }
 
+/* Made-up costs, unlike from layer to layer, flat in tokens at first; NULL for a policy that reads none. */
+static const moesim_costs *costs_for(const moesim_policy_spec *spec)
+{
+    static double h2d[1024], cpu[65];
+    static const moesim_costs costs = {.size = sizeof costs, .cpu_tokens = 64, .h2d_s = h2d, .cpu_s = cpu, .cpu_step_s = 2e-5};
+    for (size_t l = 0; l < 1024; l++)
+        h2d[l] = 1e-4 * (1 + .25 * (double)(l % 3));
+    for (size_t n = 1; n <= 64; n++)
+        cpu[n] = 1.5e-4 + 3e-5 * (double)n;
+    const uint32_t needs = spec->policy->needs != NULL ? spec->policy->needs(spec->options) : 0;
+    return (needs & MOESIM_NEED_COSTS) != 0 ? &costs : NULL;
+}
+
 static moesim_code run_one(const char *path, const char *policy, uint32_t cache, uint64_t bytes,
                            const moesim_run_params *params, moesim_outcome *out, moesim_error *err)
 {
@@ -28,7 +41,7 @@ static moesim_code run_one(const char *path, const char *policy, uint32_t cache,
     moesim_code code = moesim_trace_open(path, NULL, &trace, err);
     if (code == MOESIM_OK) {
         moesim_config config = {.policy = spec.policy, .options = spec.options, .label = policy, .cache = cache,
-                                .cache_bytes = bytes};
+                                .cache_bytes = bytes, .costs = costs_for(&spec)};
         code = moesim_run(trace, params != NULL ? params : &defaults, &config, 1, out, err);
         moesim_trace_close(&trace);
     }
@@ -76,7 +89,8 @@ void test_run_grid(const char *path, const char *const *policies, size_t n_polic
         test_spec(&spec[p], policies[p]);
         for (size_t c = 0; c < n_caches; c++)
             config[p * n_caches + c] = (moesim_config){.policy = spec[p].policy, .options = spec[p].options,
-                                                       .label = policies[p], .cache = caches[c]};
+                                                       .label = policies[p], .cache = caches[c],
+                                                       .costs = costs_for(&spec[p])};
     }
     memset(out, 0, n_policies * n_caches * sizeof *out);
     moesim_trace *trace = NULL;

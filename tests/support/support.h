@@ -103,7 +103,9 @@ const char *test_path(const char *name);
 
 /* ---- runs ------------------------------------------------------------------------------------------------------ */
 
-/* Parses the option string; dies if the registry refuses. */
+/* All runs hand made-up costs to the policies that need them.
+ *
+ * Parses the option string; dies if the registry refuses. */
 void test_spec(moesim_policy_spec *spec, const char *policy);
 
 /* One configuration; params NULL: defaults. The caller releases *out with moesim_outcome_fini. */
