@@ -101,10 +101,10 @@ static void draw(struct bench *b, uint32_t misses, uint64_t *seed)
             d->count[k] = d->count[other];
             d->count[other] = count;
         }
-        d->event = (moesim_event){ .size = sizeof d->event, .layer = i % LAYERS, .clock = 1 + i / LAYERS,
-                                   .kind = MOESIM_DENOISE, .num_rows = ROWS, .slots = 100, .n_active = ACTIVE,
-                                   .n_hits = ACTIVE - misses, .n_misses = misses, .resident = d->resident, .active = d->active, .list = d->list,
-                                   .count = d->count, .mass = d->mass, .weighted = d->weighted };
+        d->event = (moesim_event){
+            .size = sizeof d->event, .layer = i % LAYERS, .clock = 1 + i / LAYERS, .kind = MOESIM_DENOISE, .num_rows = ROWS,
+            .slots = 100, .n_active = ACTIVE, .n_hits = ACTIVE - misses, .n_misses = misses, .resident = d->resident,
+            .active = d->active, .list = d->list, .count = d->count, .mass = d->mass, .weighted = d->weighted };
         for (uint32_t k = 0; k < ACTIVE; k++) {
             d->mass[k] = d->count[k] * kit_random_real(seed);
             d->weighted[k] = d->mass[k] * kit_random_real(seed);
