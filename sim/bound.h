@@ -25,7 +25,8 @@
 #include "sim/window.h"
 #include "traces/trace.h"
 
-/* Memory for the uses of a whole trace where the caller has no better limit: about 150 bytes per event of typical traces. */
+/* Memory for the uses of a whole trace where the caller has no better limit. Traces with about 60 active experts an event take
+ * about 250 bytes per event; time grows with events times min(C, most experts awaiting a use − C). */
 #define MOESIM_BOUND_BYTES ((size_t)1 << 30)
 
 enum moesim_paths {

@@ -76,11 +76,23 @@ static void sort_begins(moesim_line *line)
     first[0] = 0;
 }
 
+/* Gives back what the last growth took for nothing. */
+static void trim(moesim_line *line, moesim_budget *budget)
+{
+    void *exact = line->num_spans > 0 ? realloc(line->span, line->num_spans * sizeof *line->span) : NULL;
+    if (exact == NULL)
+        return;
+    line->span = exact;
+    budget->used -= (line->room - line->num_spans) * sizeof *line->span;
+    line->room = line->num_spans;
+}
+
 moesim_code moesim_line_finish(moesim_line *line, uint32_t points, moesim_budget *budget, moesim_error *err)
 {
     uint32_t **const array[] = { &line->end_first, &line->begin_first, &line->by_begin };
     const size_t n[] = { (size_t)points + 1, (size_t)points + 1, line->num_spans };
     line->points = points;
+    trim(line, budget);
     for (size_t i = 0; i < sizeof n / sizeof n[0]; i++) {
         void *memory = NULL;
         if (moesim_budget_grow(budget, &memory, 0, n[i], sizeof **array[i], err) != MOESIM_OK)
