@@ -234,6 +234,8 @@ static moesim_code check_params(const moesim_trace_info *info, const moesim_wind
         return moesim_fail(err, MOESIM_E_USAGE,
                            "--batch %u: the trace was recorded with batching (%s has /pass/forward); leave --batch out",
                            params->batch, info->path);
+    if (info->num_requests == 0)
+        return moesim_fail(err, MOESIM_E_FORMAT, "%s: the trace has no requests, so there is nothing to replay", info->path);
     if (params->request_begin >= params->request_end || params->request_begin >= info->num_requests)
         return moesim_fail(err, MOESIM_E_USAGE,
                            "--requests %llu:%llu selects no request; %s has %u, numbered from 0 (b is exclusive)",

@@ -232,6 +232,20 @@ static moesim_code read_small(moesim_trace *t, const char *name, enum moesim_h5_
     return code;
 }
 
+/* Sums of bytes are kept in 64 bits: 2^34 bytes leave room for a million events that miss 1024 experts each. */
+#define MOST_EXPERT_BYTES (UINT64_C(1) << 34)
+
+static moesim_code check_expert_bytes(const moesim_trace *t, moesim_error *err)
+{
+    for (uint32_t l = 0; l < t->info.num_layers; l++)
+        if (t->expert_bytes[l] < 1 || t->expert_bytes[l] > MOST_EXPERT_BYTES)
+            return moesim_fail(err, MOESIM_E_FORMAT,
+                               "%s: /model/expert_bytes[%u] is %llu; an expert has 1 to 2^34 bytes. Write the bytes of one "
+                               "routed expert as stored for transfer",
+                               t->info.path, l, (unsigned long long)t->expert_bytes[l]);
+    return MOESIM_OK;
+}
+
 moesim_code moesim_reader_shapes(moesim_trace *trace, moesim_error *err)
 {
     moesim_trace_info *info = &trace->info;
@@ -246,6 +260,8 @@ moesim_code moesim_reader_shapes(moesim_trace *trace, moesim_error *err)
         code = read_small(trace, "/model/moe_layer_id", MOESIM_H5_I32, m, "num_moe_layers", ids, NULL, err);
     if (code == MOESIM_OK)
         code = read_small(trace, "/model/expert_bytes", MOESIM_H5_U64, m, "num_moe_layers", bytes, NULL, err);
+    if (code == MOESIM_OK)
+        code = check_expert_bytes(trace, err);
     if (code == MOESIM_OK)
         code = read_small(trace, "/model/resident_bytes", MOESIM_H5_U64, 1, "its length by the format",
                           &info->resident_bytes, &info->has_resident_bytes, err);

@@ -215,6 +215,8 @@ static const struct {
     uint64_t bits;
     const char *want;
 } values[] = {
+    {"/model/expert_bytes", 0, 0, "/model/expert_bytes[0] is 0; an expert has 1 to 2^34 bytes"},
+    {"/model/expert_bytes", 1, (UINT64_C(1) << 34) + 1, "/model/expert_bytes[1] is 17179869185"},
     {"/pass/row_offset", 0, 1, "/pass/row_offset[0] is 1, but it begins at 0"},
     {"/pass/row_offset", 3, 4, "/pass/row_offset[3] is 4, below the entry before it (5)"},
     {"/pass/row_offset", 6, 11, "/pass/row_offset[6] is 11, but it ends at the number of rows"},
