@@ -122,8 +122,10 @@ KERNEL void take_samples(const key_array a, const uint64_t *set, uint32_t words,
 /* Notes a boundary; half = 0: a group of equal keys. */
 KERNEL void learn(moesim_hint *hint, uint64_t boundary, uint64_t half)
 {
-    if (hint != NULL)
-        *hint = (moesim_hint){ boundary, half, hint->known ? boundary - hint->boundary : 0, 1 };
+    if (hint == NULL)
+        return;
+    const int64_t moved = hint->known ? (int64_t)(boundary - hint->boundary) : 0, drift = (int64_t)hint->drift;
+    *hint = (moesim_hint){ boundary, half, (uint64_t)(half == 0 ? moved : drift + (moved / 4 - drift / 4)), 1 };
 }
 
 /* A range around the boundary that holds half as many keys as can be ranked, if they lie as densely as these n. */
@@ -188,12 +190,12 @@ KERNEL uint32_t leave_tied(const search *s, uint32_t words, uint64_t *tied)
     return s->k;
 }
 
-/* Looks where the boundary should be; a group of equal keys (a clock, mostly) moves on as it did before. Returns 1 when the
- * search is at its end; *left tells how many of tied are due. */
+/* Looks where the boundary should be if it moves on: a group of equal keys (a clock, mostly) as it did before, a range as it
+ * does on average. Returns 1 when the search is at its end; *left tells how many of tied are due. */
 KERNEL int try_hint(const key_array a, search *s, uint32_t words, uint64_t *sure, uint64_t *tied, moesim_hint *hint,
                     uint32_t *left)
 {
-    const uint64_t middle = hint->boundary + (hint->half == 0 ? hint->drift : 0);
+    const uint64_t middle = hint->boundary + hint->drift;
     const uint64_t low = middle >= hint->half ? middle - hint->half : 0;
     const uint64_t high = middle + hint->half >= middle ? middle + hint->half : UINT64_MAX;
     uint64_t least[MAX_WORDS];
@@ -226,9 +228,11 @@ KERNEL int try_hint(const key_array a, search *s, uint32_t words, uint64_t *sure
 KERNEL uint32_t split(const key_array a, const uint64_t *set, uint32_t words, uint32_t slots, uint64_t *sure, uint64_t *tied,
                       moesim_hint *hint)
 {
-    search s = { .n = moesim_bits_count(set, words), .k = slots };
+    search s;                    /* not initialised as a whole: clearing its sets would cost more than a search */
     uint64_t sample[SAMPLES + 1];
     uint32_t left;
+    s.n = moesim_bits_count(set, words);
+    s.k = slots;
     memcpy(s.open, set, words * sizeof *set);
     memset(sure, 0, words * sizeof *sure);
     if (hint != NULL && hint->known && s.n > KERNELS_FEW && try_hint(a, &s, words, sure, tied, hint, &left))
@@ -287,15 +291,11 @@ static void keep_residents(const uint64_t *tied, const uint64_t *resident, uint3
         keep_lowest(out, words, n - residents, keep);
 }
 
-static int select_best(const double *value, const double *tie, const uint64_t *candidates, const uint64_t *resident,
-                       uint32_t words, uint32_t slots, uint64_t *keep, moesim_hint *hint)
+KERNEL int best_of(const double *value, const double *tie, const uint64_t *candidates, const uint64_t *resident,
+                   uint32_t words, uint32_t slots, uint64_t *keep, moesim_hint *hint)
 {
     uint64_t usable[MAX_WORDS], tied[MAX_WORDS], sure[MAX_WORDS], last[MAX_WORDS];
-    uint32_t missing = 0;
-    kernels_mark(value, candidates, words, -INFINITY, 1, usable);
-    for (uint32_t w = 0; w < words; w++)
-        missing |= usable[w] != candidates[w];
-    if (kernels_any_nan(tie, candidates, words) || (missing && kernels_any_nan(value, candidates, words)))
+    if (kernels_usable(value, tie, candidates, words, usable))
         return 1;
     if (slots == 0 || moesim_bits_count(usable, words) <= slots) {
         for (uint32_t w = 0; w < words; w++)
@@ -314,8 +314,8 @@ static int select_best(const double *value, const double *tie, const uint64_t *c
     return 0;
 }
 
-static void select_key(const uint64_t *key, const uint64_t *candidates, const uint64_t *resident, uint32_t words,
-                       uint32_t slots, uint64_t *keep, moesim_hint *hint)
+KERNEL void best_keys(const uint64_t *key, const uint64_t *candidates, const uint64_t *resident, uint32_t words,
+                      uint32_t slots, uint64_t *keep, moesim_hint *hint)
 {
     uint64_t tied[MAX_WORDS];
     if (slots == 0 || moesim_bits_count(candidates, words) <= slots) {
@@ -326,6 +326,23 @@ static void select_key(const uint64_t *key, const uint64_t *candidates, const ui
     const uint32_t left = split((key_array){ NULL, key }, candidates, words, slots, keep, tied, hint);
     if (left > 0)
         keep_residents(tied, resident, words, left, keep);
+}
+
+/* Sets of up to 256 experts have a copy with unrolled loops. */
+static int select_best(const double *value, const double *tie, const uint64_t *candidates, const uint64_t *resident,
+                       uint32_t words, uint32_t slots, uint64_t *keep, moesim_hint *hint)
+{
+    return words == 4 ? best_of(value, tie, candidates, resident, 4, slots, keep, hint)
+                      : best_of(value, tie, candidates, resident, words, slots, keep, hint);
+}
+
+static void select_key(const uint64_t *key, const uint64_t *candidates, const uint64_t *resident, uint32_t words,
+                       uint32_t slots, uint64_t *keep, moesim_hint *hint)
+{
+    if (words == 4)
+        best_keys(key, candidates, resident, 4, slots, keep, hint);
+    else
+        best_keys(key, candidates, resident, words, slots, keep, hint);
 }
 
 extern const moesim_kernels JOIN(moesim_kernels, KERNELS_SUFFIX);

@@ -15,7 +15,7 @@
 typedef struct moesim_hint {
     uint64_t boundary;           /* key */
     uint64_t half;               /* half the width of the range to look at; 0: a group of equal keys was there */
-    uint64_t drift;              /* how far the boundary had moved (modulo 2^64) */
+    uint64_t drift;              /* how far it moves (modulo 2^64): last of all at a group of equal keys, else on average */
     uint64_t known;
 } moesim_hint;
 

@@ -75,19 +75,6 @@ static inline uint64_t kernels_expand(uint32_t rank, uint64_t word)
     return _pdep_u64(rank, word);
 }
 
-/* tie keys begin as 0, so a NaN anywhere is rare: one pass without masks tells whether to look closer. */
-static inline int kernels_any_nan(const double *x, const uint64_t *set, uint32_t words)
-{
-    __m256d odd = _mm256_setzero_pd();
-    for (uint32_t i = 0; i < words * 64; i += 8)
-        odd = _mm256_or_pd(odd, _mm256_cmp_pd(_mm256_loadu_pd(x + i), _mm256_loadu_pd(x + i + 4), _CMP_UNORD_Q));
-    if (_mm256_movemask_pd(odd) == 0)
-        return 0;
-    int bad = 0;
-    MOESIM_EACH_BIT(e, set, words, { bad |= isnan(x[e]); });
-    return bad;
-}
-
 static inline void kernels_mark(const double *x, const uint64_t *set, uint32_t words, double bound, int above, uint64_t *out)
 {
     const __m256d b = _mm256_set1_pd(bound);
@@ -100,6 +87,31 @@ static inline void kernels_mark(const double *x, const uint64_t *set, uint32_t w
         }
         out[w] = bits & set[w];
     }
+}
+
+/* Most policies give every expert a value above −∞, and tie keys begin as 0: one pass without masks tells whether to look
+ * closer. */
+static inline int kernels_usable(const double *value, const double *tie, const uint64_t *set, uint32_t words, uint64_t *out)
+{
+    const __m256d bottom = _mm256_set1_pd(-INFINITY);
+    __m256d odd = _mm256_setzero_pd(), good = _mm256_cmp_pd(bottom, bottom, _CMP_EQ_OQ);
+    int bad = 0;
+    for (uint32_t i = 0; i < words * 64; i += 8) {
+        const __m256d first = _mm256_cmp_pd(_mm256_loadu_pd(value + i), bottom, _CMP_GT_OQ);
+        const __m256d second = _mm256_cmp_pd(_mm256_loadu_pd(value + i + 4), bottom, _CMP_GT_OQ);
+        good = _mm256_and_pd(good, _mm256_and_pd(first, second));
+        odd = _mm256_or_pd(odd, _mm256_cmp_pd(_mm256_loadu_pd(tie + i), _mm256_loadu_pd(tie + i + 4), _CMP_UNORD_Q));
+    }
+    memcpy(out, set, words * sizeof *out);
+    if (_mm256_movemask_pd(good) != 15) {
+        kernels_mark(value, set, words, -INFINITY, 1, out);
+        for (uint32_t w = 0; w < words; w++)
+            for (uint64_t rest = set[w] & ~out[w]; rest != 0; rest &= rest - 1)
+                bad |= isnan(value[w * 64 + (uint32_t)__builtin_ctzll(rest)]);
+    }
+    if (_mm256_movemask_pd(odd) != 0)
+        MOESIM_EACH_BIT(e, set, words, { bad |= isnan(tie[e]); });
+    return bad;
 }
 
 /* Signed compares order unsigned keys once the highest bit is turned over. */

@@ -60,11 +60,16 @@ static inline uint64_t kernels_expand(uint32_t rank, uint64_t word)
     return out;
 }
 
-/* True where the double of a member of `set` is NaN. */
-static inline int kernels_any_nan(const double *x, const uint64_t *set, uint32_t words)
+/* Members of `set` whose value is above −∞; true where the value or the tie of a member is NaN. */
+static inline int kernels_usable(const double *value, const double *tie, const uint64_t *set, uint32_t words, uint64_t *out)
 {
     int bad = 0;
-    MOESIM_EACH_BIT(e, set, words, { bad |= isnan(x[e]); });
+    memcpy(out, set, words * sizeof *out);
+    MOESIM_EACH_BIT(e, set, words, {
+        bad |= isnan(value[e]) || isnan(tie[e]);
+        if (!(value[e] > -INFINITY))
+            moesim_bit_clear(out, e);
+    });
     return bad;
 }
 
