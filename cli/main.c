@@ -22,6 +22,7 @@ static const moesim_command commands[] = {
     { "run", &moesim_usage_run, moesim_cmd_run },
     { "compare", &moesim_usage_compare, moesim_cmd_compare },
     { "merge", &moesim_usage_merge, moesim_cmd_merge },
+    { "plot", &moesim_usage_plot, moesim_cmd_plot },
     { "policies", &moesim_usage_policies, moesim_cmd_policies },
     { "policy", &moesim_usage_policy, moesim_cmd_policy },
     { "trace", &moesim_usage_trace, moesim_cmd_trace },

@@ -78,6 +78,11 @@ const moesim_column_data *moesim_table_find(const moesim_table *t, const char *c
 moesim_code moesim_result_write(const moesim_result *r, const char *path, moesim_error *err);
 moesim_code moesim_result_read(const char *path, moesim_result *out, moesim_error *err);
 
+/* Reads a file of `moesim trace stats -o` too: attribute kind "stats", model_id, engine, dataset, trace_digest and the numbers
+ * of its header; tables overlap (by lag), boundary (one row), persistence (by lag), stability (by bin of confidence, with
+ * masked_full and all_full, the samples that kept all K ids) and activation (by layer). */
+moesim_code moesim_result_read_any(const char *path, moesim_result *out, moesim_error *err);
+
 /* Same configuration? All attributes but `shard` are compared. MOESIM_OK with difference "" where all are equal; else
  * MOESIM_E_USAGE, and `difference` names the attributes that differ with both values (long ones around the first difference),
  * as text for a message, at most `bytes`. */

@@ -1,0 +1,1 @@
+moesim plot --help

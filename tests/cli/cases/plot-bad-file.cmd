@@ -1,0 +1,1 @@
+moesim plot bad.h5 curve -o curve.svg

@@ -1,0 +1,1 @@
+mkdir fake && printf "#!/bin/sh\ncase \"\$2\" in -e) echo \" svg \" >&2;; *) echo \"line 3: something is wrong\" >&2; exit 1;; esac\n" >fake/gnuplot && chmod +x fake/gnuplot && moesim trace stats sample.h5 -o stats.h5 >/dev/null && PATH=$PWD/fake:$PATH moesim plot stats.h5 overlap -o overlap.svg; status=$?; ls -A; exit $status

@@ -1,0 +1,1 @@
+moesim trace stats sample.h5 -o stats.h5 >/dev/null && moesim plot stats.h5 curve -o curve.svg

@@ -1,0 +1,1 @@
+moesim plot absent.h5 curve -o curve.svg

@@ -1,0 +1,1 @@
+moesim trace stats sample.h5 -o stats.h5 >/dev/null && mkdir "< touch x" && for f in "-e.svg" "|touch x.svg" "< touch x/a.svg" "it's \$(touch x) \`touch x\`.svg"; do moesim plot stats.h5 overlap --output="$f" --keep && (cd "$(dirname -- "./$f")" && gnuplot "./$(basename -- "$f").gp") || exit 1; done; ls -A . "< touch x"

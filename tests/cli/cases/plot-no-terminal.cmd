@@ -1,0 +1,1 @@
+mkdir fake && printf "#!/bin/sh\necho \" svg dumb png \" >&2\n" >fake/gnuplot && chmod +x fake/gnuplot && moesim trace stats sample.h5 -o stats.h5 >/dev/null && PATH=$PWD/fake:$PATH moesim plot stats.h5 overlap -o overlap.pdf 2>&1 | sed "s|$PWD|.|"; ls -A

@@ -1,0 +1,1 @@
+moesim trace stats sample.h5 -o stats.h5 >/dev/null && moesim plot stats.h5 overlap -o overlap.svg --width 80 --keep && ls && sed -n "s/^ width=/&/p;/GNUPLOT/p" overlap.svg && cut -c 1-8 overlap.svg.dat

@@ -1,0 +1,1 @@
+moesim trace stats sample.h5 -o stats.h5 >/dev/null && moesim plot stats.h5 stability -o stability.svg --keep && grep -c "OLED-MoE Fig. 10b (LLaDA2.0)" stability.svg && sed "1,/reference/d" stability.svg.dat && ls

@@ -1,0 +1,1 @@
+moesim plot sample.h5 curv -o curve.svg
