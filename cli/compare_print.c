@@ -43,6 +43,13 @@ static bool in_heading(const char *name)
     return true;
 }
 
+/* Of a path. */
+static const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
 static void heading(const moesim_comparison *c, const moesim_compare_row *row, char *out, size_t bytes)
 {
     size_t used = 0;
@@ -55,8 +62,8 @@ static void heading(const moesim_comparison *c, const moesim_compare_row *row, c
         if (!in_heading(c->key[k].name))
             continue;
         if (name != NULL && name->text != NULL)
-            used += (size_t)snprintf(out + used, bytes - used, "%strace %.40s (sha256 %.12s)", used > 0 ? ", " : "",
-                                     name->text[at], moesim_compare_value(c->key[k].column[0], at, value));
+            used += (size_t)snprintf(out + used, bytes - used, "%strace %.24s (%.12s)", used > 0 ? ", " : "",
+                                     last_part(name->text[at]), moesim_compare_value(c->key[k].column[0], at, value));
         else
             used += (size_t)snprintf(out + used, bytes - used, "%s%s %.60s", used > 0 ? ", " : "", c->key[k].name,
                                      moesim_compare_value(c->key[k].column[0], at, value));
