@@ -310,12 +310,12 @@ void moesim_account_landed(moesim_account *a, uint32_t layer, uint32_t expert)
 void moesim_account_evicted(moesim_account *a, uint32_t layer, uint32_t expert)
 {
     uint64_t *fresh = a->bits + (size_t)layer * 3u * a->words;
-    uint64_t none[16] = {0}, gone[16] = {0};
     a->now.evictions++;
     if (moesim_bit_test(fresh, expert)) {
         moesim_bit_clear(fresh, expert);
         a->now.unused++;
     } else if (moesim_bit_test(fresh + a->words, expert)) {
+        uint64_t none[16] = {0}, gone[16] = {0};
         moesim_bit_set(gone, expert);
         moesim_account_old(a, layer, none, gone);
     }

@@ -109,24 +109,34 @@ moesim_code moesim_step_full(moesim_instance *in, const moesim_window *w, const 
 
 /* ---- belady-pooled ---------------------------------------------------------------------------------------------------- */
 
-/* The key of a resident is (time of its next event) << 1, with bit 0 set while it is a miss of the event in flight: of two
- * that are used at the same time the resident stays. 0: not resident. Never: NEVER_KEY, above every time. */
-#define NEVER_KEY (UINT64_MAX - 1)
+/* The residents of a layer, grouped by the time of their next event, soonest first; groups are never empty outside of an
+ * event. The key that says who leaves first is time << 1, with bit 0 set for a miss of the event in flight: of two that are
+ * used at the same time the resident stays. Never: NEVER_TIME, above every time. */
+#define NEVER_TIME (UINT64_MAX >> 1)
 
 struct moesim_pool {
-    uint64_t *key;               /* [M][words·64] */
-    uint64_t *worst;             /* [M] greatest key of each layer */
+    uint64_t *time;              /* [M][words·64] of each group, ascending */
+    uint64_t *set;               /* [M][words·64][words] its experts */
+    uint32_t *groups;            /* [M] */
+    uint64_t *worst;             /* [M] greatest key of each layer, 0 where nothing is resident */
     uint64_t used;               /* residents of all layers */
 };
 
 moesim_code moesim_pooled_init(moesim_instance *in, moesim_error *err)
 {
-    const size_t layers = in->shape.num_layers, keys = layers * in->shape.words * 64u;
+    const size_t layers = in->shape.num_layers, groups = layers * in->shape.words * 64u;
     struct moesim_pool *p;
-    if (moesim_arena_take(in->arena, 1, sizeof *p, "a pool of slots", (void **)&p, err) != MOESIM_OK ||
-        moesim_arena_take(in->arena, keys, sizeof *p->key, "a pool of slots", (void **)&p->key, err) != MOESIM_OK ||
-        moesim_arena_take(in->arena, layers, sizeof *p->worst, "a pool of slots", (void **)&p->worst, err) != MOESIM_OK)
+    if (moesim_arena_take(in->arena, 1, sizeof *p, "a pool of slots", (void **)&p, err) != MOESIM_OK)
         return err->code;
+    const struct { size_t n, each; void **out; } piece[] = {
+        {groups, sizeof *p->time, (void **)&p->time},
+        {groups * in->shape.words, sizeof *p->set, (void **)&p->set},
+        {layers, sizeof *p->groups, (void **)&p->groups},
+        {layers, sizeof *p->worst, (void **)&p->worst},
+    };
+    for (size_t i = 0; i < sizeof piece / sizeof *piece; i++)
+        if (moesim_arena_take(in->arena, piece[i].n, piece[i].each, "a pool of slots", piece[i].out, err) != MOESIM_OK)
+            return err->code;
     in->pool = p;
     return MOESIM_OK;
 }
@@ -134,23 +144,106 @@ moesim_code moesim_pooled_init(moesim_instance *in, moesim_error *err)
 moesim_code moesim_pooled_visit(moesim_instance *in, moesim_visitor *v, moesim_error *err)
 {
     struct moesim_pool *p = in->pool;
-    const size_t layers = in->shape.num_layers, keys = layers * in->shape.words * 64u;
-    if (v->visit(v, p->key, keys * sizeof *p->key, err) != MOESIM_OK ||
+    const size_t layers = in->shape.num_layers, groups = layers * in->shape.words * 64u;
+    if (v->visit(v, p->time, groups * sizeof *p->time, err) != MOESIM_OK ||
+        v->visit(v, p->set, groups * in->shape.words * sizeof *p->set, err) != MOESIM_OK ||
+        v->visit(v, p->groups, layers * sizeof *p->groups, err) != MOESIM_OK ||
         v->visit(v, p->worst, layers * sizeof *p->worst, err) != MOESIM_OK)
         return err->code;
     return v->visit(v, &p->used, sizeof p->used, err);
 }
 
-/* Four maxima at a time: one would be a chain of dependent compares. */
-static void find_worst(struct moesim_pool *p, uint32_t layer, uint32_t keys)
+/* The groups of one layer. */
+typedef struct pool_layer {
+    uint64_t *time, *set;
+    uint32_t groups, words;
+} pool_layer;
+
+static pool_layer layer_of(const struct moesim_pool *p, uint32_t layer, uint32_t words)
 {
-    const uint64_t *key = p->key + (size_t)layer * keys;
-    uint64_t most[4] = {0};
-    for (uint32_t e = 0; e < keys; e += 4)
-        for (uint32_t i = 0; i < 4; i++)
-            most[i] = key[e + i] > most[i] ? key[e + i] : most[i];
-    const uint64_t left = most[0] > most[1] ? most[0] : most[1], right = most[2] > most[3] ? most[2] : most[3];
-    p->worst[layer] = left > right ? left : right;
+    const size_t first = (size_t)layer * words * 64u;
+    return (pool_layer){p->time + first, p->set + first * words, p->groups[layer], words};
+}
+
+/* Notes what the layer of the event in flight, or (turn NULL) another one, would give up first. */
+static void note_worst(struct moesim_pool *p, const pool_layer *l, uint32_t layer, const moesim_turn *turn)
+{
+    uint64_t fresh = 0;
+    p->groups[layer] = l->groups;
+    p->worst[layer] = 0;
+    if (l->groups == 0)
+        return;
+    const uint64_t *set = l->set + (size_t)(l->groups - 1) * l->words;
+    for (uint32_t i = 0; i < l->words && turn != NULL; i++)
+        fresh |= set[i] & turn->misses[i];
+    p->worst[layer] = l->time[l->groups - 1] << 1 | (fresh != 0);
+}
+
+/* Takes A out of its groups. */
+static void leave_groups(pool_layer *l, const uint64_t *active)
+{
+    uint32_t kept = 0;
+    for (uint32_t g = 0; g < l->groups; g++) {
+        const uint64_t *from = l->set + (size_t)g * l->words;
+        uint64_t *to = l->set + (size_t)kept * l->words, any = 0;
+        for (uint32_t i = 0; i < l->words; i++) {
+            to[i] = from[i] & ~active[i];
+            any |= to[i];
+        }
+        l->time[kept] = l->time[g];
+        kept += any != 0;
+    }
+    l->groups = kept;
+}
+
+/* The group of this time, which is made where there is none. */
+static uint64_t *group_at(pool_layer *l, uint64_t time)
+{
+    const size_t bytes = l->words * sizeof *l->set;
+    uint32_t g = 0;
+    while (g < l->groups && l->time[g] < time)
+        g++;
+    uint64_t *set = l->set + (size_t)g * l->words;
+    if (g < l->groups && l->time[g] == time)
+        return set;
+    memmove(l->time + g + 1, l->time + g, (l->groups - g) * sizeof *l->time);
+    memmove(set + l->words, set, (l->groups - g) * bytes);
+    l->time[g] = time;
+    memset(set, 0, bytes);
+    l->groups++;
+    return set;
+}
+
+/* Enters A with the times of their next events. */
+static void enter(moesim_instance *in, const moesim_window *w, const moesim_turn *turn, size_t index)
+{
+    struct moesim_pool *p = in->pool;
+    const uint32_t begin = w->list_begin[index];
+    pool_layer l = layer_of(p, turn->layer, in->shape.words);
+    leave_groups(&l, turn->active);
+    for (uint32_t i = 0; i < turn->n_active; i++) {
+        const uint64_t next = w->next_use[begin + i];
+        const uint64_t time = next == MOESIM_NEVER ? NEVER_TIME : next * w->num_layers + turn->layer;
+        moesim_bit_set(group_at(&l, time), w->list[begin + i]);
+    }
+    p->used += turn->n_misses;
+    note_worst(p, &l, turn->layer, turn);
+}
+
+/* Moves those of the members of `set` that are in `of` to `out`, highest ids first, n at most; returns how many. */
+static uint64_t take_highest(uint64_t *set, const uint64_t *of, uint32_t words, uint64_t n, uint64_t *out)
+{
+    uint64_t taken = 0;
+    for (uint32_t i = words; i-- > 0;) {
+        out[i] = 0;
+        for (uint64_t rest = set[i] & of[i]; rest != 0 && taken < n; taken++) {
+            const uint64_t highest = UINT64_C(1) << (63 - __builtin_clzll(rest));
+            out[i] |= highest;
+            rest ^= highest;
+        }
+        set[i] &= ~out[i];
+    }
+    return taken;
 }
 
 /* Evicts the experts used last of all, as many as are too much; of equals the highest id of the highest layer first. Those
@@ -158,45 +251,32 @@ static void find_worst(struct moesim_pool *p, uint32_t layer, uint32_t keys)
 static void evict_last(moesim_instance *in, const moesim_turn *turn)
 {
     struct moesim_pool *p = in->pool;
-    const uint32_t keys = in->shape.words * 64u;
+    const uint32_t words = in->shape.words;
+    uint64_t gone[MOESIM_MAX_WORDS], any = 0;
     uint32_t at = 0;
     for (uint32_t l = 1; l < in->shape.num_layers; l++)
-        if (p->worst[l] >= p->worst[at])
-            at = l;
-    uint64_t *key = p->key + (size_t)at * keys;
-    for (uint32_t e = keys; e-- > 0 && p->used > in->total_slots;) {
-        if (key[e] != p->worst[at])
-            continue;
-        key[e] = 0;
-        p->used--;
+        at = p->worst[l] >= p->worst[at] ? l : at;
+    pool_layer l = layer_of(p, at, words);
+    uint64_t *set = l.set + (size_t)(l.groups - 1) * words;
+    p->used -= take_highest(set, (p->worst[at] & 1) != 0 ? turn->misses : set, words, p->used - in->total_slots, gone);
+    for (uint32_t i = words; i-- > 0;) {
+        any |= set[i];
         if (at == turn->layer)
-            moesim_bit_clear(turn->keep, e);
+            turn->keep[i] &= ~gone[i];
         else
-            moesim_evict(in, at, e);
+            for (uint32_t e; gone[i] != 0; gone[i] ^= UINT64_C(1) << (e & 63u)) {
+                e = i * 64u + 63u - (uint32_t)__builtin_clzll(gone[i]);
+                moesim_evict(in, at, e);
+            }
     }
-    find_worst(p, at, keys);
-}
-
-/* Enters A with the times of their next events. */
-static void enter(moesim_instance *in, const moesim_window *w, const moesim_turn *turn, size_t index)
-{
-    struct moesim_pool *p = in->pool;
-    const uint32_t keys = in->shape.words * 64u, begin = w->list_begin[index];
-    uint64_t *key = p->key + (size_t)turn->layer * keys;
-    for (uint32_t i = 0; i < turn->n_active; i++) {
-        const uint32_t e = w->list[begin + i];
-        const uint64_t next = w->next_use[begin + i];
-        const uint64_t time = next == MOESIM_NEVER ? NEVER_KEY : (next * w->num_layers + turn->layer) << 1;
-        key[e] = time | moesim_bit_test(turn->misses, e);
-    }
-    p->used += turn->n_misses;
-    find_worst(p, turn->layer, keys);
+    l.groups -= any == 0;
+    note_worst(p, &l, at, at == turn->layer ? turn : NULL);
 }
 
 static moesim_code pooled_event(moesim_instance *in, const moesim_window *w, const moesim_step *step, uint32_t layer,
                                 moesim_error *err)
 {
-    const uint32_t words = in->shape.words, keys = words * 64u;
+    const uint32_t words = in->shape.words;
     const size_t index = (size_t)(step - w->step) * w->num_layers + layer;
     uint64_t *resident = in->resident + (size_t)layer * words;
     moesim_turn *turn = &in->turn[0];
@@ -221,8 +301,6 @@ static moesim_code pooled_event(moesim_instance *in, const moesim_window *w, con
         evict_last(in, turn);
     moesim_settle(&in->account, layer, words, turn->active, turn->before, turn->moved, turn->keep);
     memcpy(resident, turn->keep, words * sizeof *resident);
-    uint64_t *key = in->pool->key + (size_t)layer * keys;
-    MOESIM_EACH_BIT(e, turn->keep, words, { key[e] &= ~UINT64_C(1); });
     in->pool->worst[layer] &= ~UINT64_C(1);
     return in->params.declog != NULL ? moesim_log_event(in, step, turn, err) : MOESIM_OK;
 }
