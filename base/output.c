@@ -15,6 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/paths.h"
+
 #define MAX_OPEN 32
 #define NAME_ATTEMPTS 1000u
 
@@ -30,8 +32,8 @@ static atomic_uint serial;
 
 struct moesim_output {
     FILE *stream;
-    slot *slot;              /* NULL for standard output */
-    char target[PATH_MAX];   /* the name after the rename */
+    slot *slot;              /* NULL for a stream: what is written goes there at once */
+    char target[PATH_MAX];   /* the name after the rename; of a stream, its name for messages */
 };
 
 static slot *take_slot(void)
@@ -50,6 +52,13 @@ static const char *name_of(const char *target, size_t *folder_chars)
     const char *slash = strrchr(target, '/');
     *folder_chars = slash == NULL ? 0 : (size_t)(slash - target) + 1;
     return target + *folder_chars;
+}
+
+/* Is this file what descriptor fd writes to? */
+static bool is_open_as(int fd, const struct stat *file)
+{
+    struct stat st;
+    return fstat(fd, &st) == 0 && st.st_dev == file->st_dev && st.st_ino == file->st_ino;
 }
 
 /* Writes the final name into target: through symbolic links, so that a link stays one. */
@@ -76,6 +85,9 @@ static moesim_code resolve(const char *path, char target[PATH_MAX], moesim_error
         return moesim_fail(err, MOESIM_E_IO, "cannot write '%s': it is a folder; name a file in it", path);
     if (!S_ISREG(st.st_mode))
         return moesim_fail(err, MOESIM_E_IO, "cannot write '%s': it exists and is not a regular file", path);
+    if (is_open_as(STDOUT_FILENO, &st) || is_open_as(STDERR_FILENO, &st))
+        return moesim_fail(err, MOESIM_E_USAGE, "'%s' is where standard output or standard error goes too; one would be lost: "
+                           "name another file, or '-'", path);
     return strlen(target) < PATH_MAX - 32 ? MOESIM_OK
         : moesim_fail(err, MOESIM_E_USAGE, "'%.80s' is too long a name for an output file", path);
 }
@@ -124,24 +136,58 @@ static moesim_code open_file(const char *path, moesim_output *o, moesim_error *e
     return moesim_fail_nomem(err, "an output stream", BUFSIZ);
 }
 
+/* Takes what the name already leads to, if that is no regular file: standard output, a file that is open by number (which
+ * keeps its place in what it leads to), a pipe or a character device. *taken is false otherwise. */
+static moesim_code open_stream(const char *path, moesim_output *o, bool *taken, moesim_error *err)
+{
+    struct stat st;
+    const int number = strcmp(path, "-") == 0 ? STDOUT_FILENO : moesim_path_stream(path);
+    *taken = number >= 0 || (stat(path, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode)));
+    if (!*taken)
+        return MOESIM_OK;
+    (void)snprintf(o->target, sizeof o->target, "%s", number == STDOUT_FILENO ? "standard output" : path);
+    if (number == STDOUT_FILENO) {
+        o->stream = stdout;
+        return MOESIM_OK;
+    }
+    const int fd = number >= 0 ? fcntl(number, F_DUPFD_CLOEXEC, 0) : open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0)
+        return moesim_fail(err, MOESIM_E_IO, "cannot write '%s': %s", path, strerror(errno));
+    o->stream = fdopen(fd, "wb");
+    if (o->stream != NULL)
+        return MOESIM_OK;
+    const int reason = errno;
+    close(fd);
+    return moesim_fail(err, MOESIM_E_IO, "cannot write '%s': %s", path, strerror(reason));
+}
+
 moesim_code moesim_output_open(const char *path, moesim_output **out, moesim_error *err)
 {
+    bool taken = false;
     *out = NULL;
     moesim_output *o = calloc(1, sizeof *o);
     if (o == NULL)
         return moesim_fail_nomem(err, "an output file", sizeof *o);
-    if (strcmp(path, "-") == 0) {
-        memcpy(o->target, "standard output", sizeof "standard output");
-        o->stream = stdout;
-    } else {
-        const moesim_code code = open_file(path, o, err);
-        if (code != MOESIM_OK) {
-            free(o);
-            return code;
-        }
-    }
-    *out = o;
-    return MOESIM_OK;
+    moesim_code code = open_stream(path, o, &taken, err);
+    if (code == MOESIM_OK && !taken)
+        code = open_file(path, o, err);
+    if (code == MOESIM_OK)
+        *out = o;
+    else
+        free(o);
+    return code;
+}
+
+moesim_code moesim_output_open_file(const char *path, moesim_output **out, moesim_error *err)
+{
+    struct stat st;
+    *out = NULL;
+    if (strcmp(path, "-") == 0 || moesim_path_stream(path) >= 0)
+        return moesim_fail(err, MOESIM_E_USAGE, "'%s': this file cannot be written to a stream such as standard output; name "
+                           "a file", path);
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+        return moesim_fail(err, MOESIM_E_USAGE, "'%s' is a device, pipe or socket; name a regular file", path);
+    return moesim_output_open(path, out, err);
 }
 
 FILE *moesim_output_stream(moesim_output *out)
@@ -173,7 +219,7 @@ static moesim_code fail_write(const moesim_output *o, int reason, moesim_error *
 {
     const char *why = reason != 0 ? strerror(reason) : "an earlier write failed";
     if (o->slot == NULL)
-        return moesim_fail(err, MOESIM_E_IO, "cannot write to standard output: %s", why);
+        return moesim_fail(err, MOESIM_E_IO, "cannot write to %s: %s", o->target, why);
     return moesim_fail(err, MOESIM_E_IO, "cannot write '%s': %s; nothing was kept", o->target, why);
 }
 
@@ -193,6 +239,8 @@ moesim_code moesim_output_commit(moesim_output **out, moesim_error *err)
 {
     moesim_output *o = *out;
     int reason = finish_stream(o);
+    if (o->slot == NULL && o->stream != stdout && fclose(o->stream) != 0 && reason == 0)
+        reason = errno;
     if (o->slot != NULL) {
         if (fclose(o->stream) != 0 && reason == 0)
             reason = errno;
@@ -215,8 +263,9 @@ void moesim_output_discard(moesim_output **out)
     if (out == NULL || *out == NULL)
         return;
     moesim_output *o = *out;
-    if (o->slot != NULL) {
+    if (o->stream != stdout)
         fclose(o->stream);
+    if (o->slot != NULL) {
         unlink(o->slot->temporary);
         atomic_store(&o->slot->state, SLOT_FREE);
     }

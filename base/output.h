@@ -13,9 +13,13 @@
 /* Opaque; owns the temporary file until commit or discard. */
 typedef struct moesim_output moesim_output;
 
-/* Opens a temporary file beside `path`. "-" means standard output (no temporary name). Refuses an existing directory and
- * anything that exists and is not a regular file. */
+/* Opens a temporary file beside `path`. What is no regular file is written to as it is, without a temporary name: "-"
+ * (standard output), "/dev/stdout" and other files that are open by number, pipes, character devices. Refuses folders, sockets,
+ * disks, and the file that standard output or standard error goes to by its name (MOESIM_E_USAGE). */
 moesim_code moesim_output_open(const char *path, moesim_output **out, moesim_error *err);
+
+/* The same for files that libraries write by name (HDF5) or that are read back: streams are MOESIM_E_USAGE. */
+moesim_code moesim_output_open_file(const char *path, moesim_output **out, moesim_error *err);
 
 /* The stream to write to, and the temporary path (for libraries that open files by name, HDF5). */
 FILE *moesim_output_stream(moesim_output *out);

@@ -5,9 +5,6 @@
 #ifndef MOESIM_CLI_PATHS_H
 #define MOESIM_CLI_PATHS_H
 
-#include <stdbool.h>
-
-/* Do both name one file, by words or through links? NULL names none. */
-bool moesim_same_file(const char *a, const char *b);
+#include "base/paths.h"
 
 #endif

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/paths.h"
 #include "cli/cachelist.h"
 #include "cli/cli.h"
 #include "cli/print.h"
@@ -165,7 +166,10 @@ moesim_code moesim_cmd_trace_stats(int argc, char **argv, moesim_error *err)
     if (code == MOESIM_OK && help) {
         moesim_args_help(&moesim_usage_trace_stats, stdout);
     } else if (code == MOESIM_OK) {
-        code = moesim_cli_open_trace(words.item[0], s.old_format, &trace, err);
+        const moesim_named_file in = { "the trace", words.item[0] }, out = { "option -o", s.output };
+        code = moesim_check_outputs(&in, 1, &out, 1, err);
+        if (code == MOESIM_OK)
+            code = moesim_cli_open_trace(words.item[0], s.old_format, &trace, err);
         if (code == MOESIM_OK)
             code = report(trace, &s, err);
         moesim_trace_close(&trace);

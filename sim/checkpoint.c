@@ -67,7 +67,7 @@ moesim_code moesim_checkpoint_write(const moesim_checkpoint *c, struct moesim_in
 {
     moesim_output *out = NULL;
     file_visitor f = {.base = {.visit = save}, .path = c->path};
-    if (moesim_output_open(c->path, &out, err) != MOESIM_OK)
+    if (moesim_output_open_file(c->path, &out, err) != MOESIM_OK)
         return err->code;
     f.file = moesim_output_stream(out);
     moesim_code code = moesim_digest_create(&f.digest, err);

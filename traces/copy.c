@@ -6,10 +6,10 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/arena.h"
 #include "base/log.h"
+#include "base/paths.h"
 
 #define PIECE_BYTES ((size_t)16 << 20)    /* decoded rows that are copied together */
 #define CURSOR_BYTES ((size_t)256 << 20)  /* a bound for the reader; one row at the format's limits takes under 5 MiB */
@@ -33,10 +33,7 @@ typedef struct copy {
 
 moesim_code moesim_refuse_same_file(const char *in, const char *out, moesim_error *err)
 {
-    struct stat a, b;
-    const bool same = strcmp(in, out) == 0 || (stat(in, &a) == 0 && stat(out, &b) == 0 && a.st_dev == b.st_dev &&
-                                               a.st_ino == b.st_ino);
-    if (!same)
+    if (!moesim_same_file(in, out))
         return MOESIM_OK;
     return moesim_fail(err, MOESIM_E_USAGE, "%s is the input itself; name another output file", out);
 }

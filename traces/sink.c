@@ -54,15 +54,13 @@ moesim_code moesim_sink_file_create(const char *path, const moesim_writer_option
                                     moesim_error *err)
 {
     *out = (moesim_sink_file){.file = -1};
-    if (strcmp(path, "-") == 0)
-        return moesim_fail(err, MOESIM_E_USAGE, "an HDF5 file cannot be written to standard output; name a file");
     if (strlen(path) >= sizeof out->path)
         return moesim_fail(err, MOESIM_E_USAGE, "the name of the output file is longer than %zu bytes",
                            sizeof out->path - 1);
     memcpy(out->path, path, strlen(path) + 1);
     moesim_code code = check_options(options, out, err);
     if (code == MOESIM_OK)
-        code = moesim_output_open(path, &out->output, err);
+        code = moesim_output_open_file(path, &out->output, err);
     if (code == MOESIM_OK)
         code = moesim_h5_enter(err);
     if (code != MOESIM_OK) {

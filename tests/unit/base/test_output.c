@@ -125,11 +125,11 @@ END_TEST
 
 START_TEST(refused_targets)
 {
-    static const char *const bad[] = { "", "folder", "fifo", "dangling", "folder/", "none/x", "/dev/full" };
+    static const char *const bad[] = { "", "folder", "socket", "dangling", "folder/", "none/x" };
     moesim_output *out = NULL;
     enter();
     ck_assert_int_eq(mkdir("folder", 0777), 0);
-    ck_assert_int_eq(mkfifo("fifo", 0666), 0);
+    ck_assert_int_eq(mknod("socket", S_IFSOCK | 0666, 0), 0);
     ck_assert_int_eq(symlink("nowhere", "dangling"), 0);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         moesim_error err = MOESIM_ERROR_INIT;
@@ -193,6 +193,81 @@ START_TEST(full_standard_output_is_an_error)
 }
 END_TEST
 
+/* Several names of descriptor `fd`; what is written there goes on where the descriptor stands. */
+START_TEST(streams_are_written_through)
+{
+    char names[4][32];
+    moesim_output *out = NULL;
+    moesim_error err = MOESIM_ERROR_INIT;
+    enter();
+    write_file("x", "");
+    const int fd = open("x", O_WRONLY);
+    ck_assert_int_ge(fd, 3);
+    ck_assert_int_eq(write(fd, "0", 1), 1);
+    snprintf(names[0], sizeof names[0], "/dev/fd/%d", fd);
+    snprintf(names[1], sizeof names[1], "/proc/self/fd/%d", fd);
+    snprintf(names[2], sizeof names[2], "/proc/%ld/fd/%d", (long)getpid(), fd);
+    snprintf(names[3], sizeof names[3], "link");
+    ck_assert_int_eq(symlink(names[0], "link"), 0);
+    for (size_t i = 0; i < 4; i++) {
+        ck_assert_int_eq(moesim_output_open_file(names[i], &out, &err), MOESIM_E_USAGE);
+        ck_assert_ptr_null(out);
+        ck_assert_msg(moesim_output_open(names[i], &out, &err) == MOESIM_OK, "%s", err.text);
+        fprintf(moesim_output_stream(out), "%zu", i + 1);
+        ck_assert_int_eq(moesim_output_commit(&out, &err), MOESIM_OK);
+    }
+    ck_assert_int_eq(write(fd, "5", 1), 1);
+    close(fd);
+    check_content("x", "012345");
+    ck_assert_int_eq(files(), 2);
+    leave();
+}
+END_TEST
+
+START_TEST(devices_and_pipes_are_written_through)
+{
+    char text[8] = "";
+    moesim_output *out = NULL;
+    moesim_error err = MOESIM_ERROR_INIT;
+    enter();
+    ck_assert_int_eq(mkfifo("fifo", 0666), 0);
+    ck_assert_int_eq(moesim_output_open_file("fifo", &out, &err), MOESIM_E_USAGE);
+    ck_assert_int_eq(moesim_output_open_file("/dev/null", &out, &err), MOESIM_E_USAGE);
+    const int reader = open("fifo", O_RDONLY | O_NONBLOCK);
+    ck_assert_int_ge(reader, 0);
+    ck_assert_int_eq(moesim_output_open("fifo", &out, &err), MOESIM_OK);
+    fputs("text", moesim_output_stream(out));
+    ck_assert_int_eq(moesim_output_commit(&out, &err), MOESIM_OK);
+    ck_assert_int_eq(read(reader, text, sizeof text - 1), 4);
+    ck_assert_str_eq(text, "text");
+    close(reader);
+    ck_assert_int_eq(moesim_output_open("/dev/full", &out, &err), MOESIM_OK);
+    fputs("text", moesim_output_stream(out));
+    ck_assert_int_eq(moesim_output_commit(&out, &err), MOESIM_E_IO);
+    ck_assert_str_eq(err.text, "cannot write to /dev/full: No space left on device");
+    ck_assert_int_eq(files(), 1);
+    leave();
+}
+END_TEST
+
+/* Renaming over the file would take what standard output wrote to it. */
+START_TEST(the_file_of_standard_output_is_refused_by_name)
+{
+    moesim_output *out = NULL;
+    moesim_error err = MOESIM_ERROR_INIT;
+    enter();
+    ck_assert_ptr_nonnull(freopen("x", "w", stdout));
+    ck_assert_int_eq(link("x", "y"), 0);
+    ck_assert_int_eq(moesim_output_open("x", &out, &err), MOESIM_E_USAGE);
+    ck_assert_int_eq(moesim_output_open("y", &out, &err), MOESIM_E_USAGE);
+    ck_assert_int_eq(moesim_output_open("/dev/stdout", &out, &err), MOESIM_OK);
+    ck_assert_ptr_eq(moesim_output_stream(out), stdout);
+    ck_assert_int_eq(moesim_output_commit(&out, &err), MOESIM_OK);
+    ck_assert_int_eq(files(), 2);
+    leave();
+}
+END_TEST
+
 START_TEST(discard_all_removes_every_temporary)
 {
     moesim_output *a = NULL, *b = NULL;
@@ -230,5 +305,6 @@ START_TEST(too_many_at_once)
 END_TEST
 
 RUN_TESTS("output", commit_replaces_and_keeps_the_usual_mode, discard_leaves_the_old_file, a_link_stays_a_link,
-          refused_targets, failed_write_keeps_nothing, full_standard_output_is_an_error,
+          refused_targets, failed_write_keeps_nothing, full_standard_output_is_an_error, streams_are_written_through,
+          devices_and_pipes_are_written_through, the_file_of_standard_output_is_refused_by_name,
           discard_all_removes_every_temporary, too_many_at_once)
