@@ -35,6 +35,7 @@ MOESIM_COMMAND(trace_convert);
 MOESIM_COMMAND(trace_import);
 MOESIM_COMMAND(compare);
 MOESIM_COMMAND(merge);
+MOESIM_COMMAND(sweep);
 MOESIM_COMMAND(plot);
 MOESIM_COMMAND(policies);
 MOESIM_COMMAND(policy);           /* policy new NAME */

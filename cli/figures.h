@@ -49,4 +49,15 @@ void moesim_figure_terms(const moesim_figure *figure, const moesim_figure_source
 moesim_code moesim_figures_fill(moesim_bootstrap *bootstrap, const moesim_figure_source *source, size_t begin, size_t end,
                                 double *value, moesim_interval *interval, moesim_error *err);
 
+/* Counts of an outcome, beside the figures: JSON and CSV share their names. */
+typedef struct moesim_count {
+    const char *name;            /* NULL ends the table */
+    double (*get)(const moesim_outcome *outcome);   /* whole numbers below 2^53; shares of merged passes have fractions */
+} moesim_count;
+extern const moesim_count moesim_counts[];
+
+/* Cumulative: hits / accesses over every event, prefill and warm-up included; NaN without accesses. Published hit curves are
+ * of this kind. */
+double moesim_all_hit_rate(const moesim_outcome *outcome);
+
 #endif

@@ -20,6 +20,7 @@ static const char summary[] =
 
 static const moesim_command commands[] = {
     { "run", &moesim_usage_run, moesim_cmd_run },
+    { "sweep", &moesim_usage_sweep, moesim_cmd_sweep },
     { "compare", &moesim_usage_compare, moesim_cmd_compare },
     { "merge", &moesim_usage_merge, moesim_cmd_merge },
     { "plot", &moesim_usage_plot, moesim_cmd_plot },

@@ -154,15 +154,15 @@ static moesim_code choose_sizes(const moesim_pricing_words *w, const moesim_trac
     if (w->dtype >= 0 && w->as == NULL)
         return moesim_fail(err, MOESIM_E_USAGE, "option --dtype goes with --as MODEL; without it the trace's own sizes count");
     if (w->as != NULL && out->mode == MOESIM_TIME_PAPER)
-        return moesim_fail(err, MOESIM_E_USAGE, "option --as: mode paper takes its times from the profile, whatever the size of "
-                           "an expert; give a profile with --time model");
+        return moesim_fail(err, MOESIM_E_USAGE, "option --as: mode paper takes its times from the profile, whatever the size "
+                           "of an expert; give a profile with --time model");
     out->dtype = w->dtype >= 0 ? (enum moesim_dtype)w->dtype : MOESIM_BF16;
     if (w->as != NULL)
         return moesim_geometry_find(w->as, &out->model, err) == MOESIM_OK ? take_model(t, out, err) : err->code;
     out->hidden_bytes = 2 * t->hidden_size;
     if (out->mode == MOESIM_TIME_MODEL && t->hidden_size == 0)
-        return moesim_fail(err, MOESIM_E_USAGE, "%s does not say its hidden size, which times need; name a model of known sizes "
-                           "with --as MODEL ('moesim profile models' lists them)", t->path);
+        return moesim_fail(err, MOESIM_E_USAGE, "%s does not say its hidden size, which times need; name a model of known "
+                           "sizes with --as MODEL ('moesim profile models' lists them)", t->path);
     return MOESIM_OK;
 }
 
@@ -180,6 +180,12 @@ void moesim_pricing_fini(moesim_pricing *pricing)
     free(pricing->profile);
     free(pricing->expert_bytes);
     memset(pricing, 0, sizeof *pricing);
+}
+
+bool moesim_pricing_missing(const moesim_policy_spec *spec)
+{
+    const uint32_t needs = spec->policy->needs != NULL ? spec->policy->needs(spec->options) : 0;
+    return (needs & MOESIM_NEED_COSTS) != 0;
 }
 
 /* ---- what is said of it -------------------------------------------------------------------------------------------- */

@@ -12,6 +12,7 @@
 
 #include "base/args.h"
 #include "cli/profile.h"
+#include "policies/registry.h"
 #include "sim/costing.h"
 #include "traces/trace.h"
 
@@ -48,6 +49,11 @@ void moesim_pricing_fini(moesim_pricing *pricing);
 
 /* The split words of --set (they point into a copy that *text owns; free it). */
 moesim_code moesim_pricing_split(const moesim_list *words, moesim_list *out, char **text, moesim_error *err);
+
+/* Does the policy read costs, which counts do not have? The format of the message takes its name. */
+bool moesim_pricing_missing(const moesim_policy_spec *spec);
+#define MOESIM_PRICING_MISSING \
+    "policy %s divides misses by what they cost, which counts do not tell; give --profile or --time model"
 
 /* "provisional": what must be said wherever numbers of such a profile are shown; "" for measured ones. */
 const char *moesim_pricing_caution(const moesim_pricing *pricing);

@@ -47,8 +47,8 @@ typedef struct moesim_gap_row {
     moesim_gap gap;
 } moesim_gap_row;
 
-/* num_metrics figures of cli/figures.h a cell. Cell (c, p) has index c * num_policies + p; cells of the policies from num_shown on were added for --gap and are not
- * printed. All arrays are owned. */
+/* num_metrics figures of cli/figures.h a cell. Cell (c, p) has index c * num_policies + p; cells of the policies from
+ * num_shown on were added for --gap and are not printed. All arrays are owned. */
 typedef struct moesim_report {
     const moesim_run_options *options;
     moesim_trace *trace;
@@ -107,17 +107,6 @@ static inline bool moesim_report_timed(const moesim_report *r)
 {
     return r->pricing.mode != MOESIM_TIME_COUNT;
 }
-
-/* Counts of an outcome, beside the figures: JSON and CSV share their names. */
-typedef struct moesim_count {
-    const char *name;            /* NULL ends the table */
-    double (*get)(const moesim_outcome *outcome);   /* whole numbers below 2^53; shares of merged passes have fractions */
-} moesim_count;
-extern const moesim_count moesim_counts[];
-
-/* Cumulative: hits / accesses over every event, prefill and warm-up included; NaN without accesses. Published hit curves are
- * of this kind. */
-double moesim_all_hit_rate(const moesim_outcome *outcome);
 
 /* 95th percentile of |A|/C; NaN where C = 0 or the scope is global. */
 double moesim_report_ratio_p95(const moesim_report *r, size_t cell);

@@ -131,13 +131,9 @@ static moesim_code check_together(const moesim_report *r, moesim_error *err)
 /* Before anything runs, and with the remedy of this command. */
 static moesim_code check_costs(const moesim_report *r, moesim_error *err)
 {
-    for (size_t i = 0; !moesim_report_timed(r) && i < r->num_policies; i++) {
-        const moesim_policy_spec *spec = &r->policy[i];
-        const uint32_t needs = spec->policy->needs != NULL ? spec->policy->needs(spec->options) : 0;
-        if ((needs & MOESIM_NEED_COSTS) != 0)
-            return moesim_fail(err, MOESIM_E_USAGE, "policy %s divides misses by what they cost, which counts do not tell; give "
-                               "--profile or --time model", spec->given);
-    }
+    for (size_t i = 0; !moesim_report_timed(r) && i < r->num_policies; i++)
+        if (moesim_pricing_missing(&r->policy[i]))
+            return moesim_fail(err, MOESIM_E_USAGE, MOESIM_PRICING_MISSING, r->policy[i].given);
     return MOESIM_OK;
 }
 

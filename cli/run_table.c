@@ -95,8 +95,8 @@ static void row(const moesim_report *r, size_t cell, FILE *out)
             moesim_text_real(moesim_report_value(r, cell, miss), text[2]),
             moesim_text_interval(moesim_report_interval(r, cell, miss), 1, 4, wide[1]),
             moesim_text_real(figure(r, cell, "moved_bytes_per_token") / 1e6, text[3]),
-            moesim_text_percent(figure(r, cell, "wasted_share"), text[4]), against(r, cell, "misses_per_pass", "ideal", text[5]),
-            against(r, cell, "misses_per_pass", "random", text[6]));
+            moesim_text_percent(figure(r, cell, "wasted_share"), text[4]),
+            against(r, cell, "misses_per_pass", "ideal", text[5]), against(r, cell, "misses_per_pass", "random", text[6]));
 }
 
 static void time_row(const moesim_report *r, size_t cell, FILE *out)

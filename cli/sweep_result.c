@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The tables of one part: /cells, a row a cell, and /requests, a row a counted request of a cell.
+ */
+#include "cli/sweep.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "cli/figures.h"
+#include "sim/stats.h"
+
+typedef struct job {
+    const moesim_sweep *sweep;
+    const moesim_sweep_part *part;
+    const size_t *index;
+    const moesim_cell_result *result;
+    size_t n;
+    bool timed;
+} job;
+
+static moesim_figure_source source_of(const job *j, size_t i)
+{
+    return (moesim_figure_source){ j->result[i].outcome, j->result[i].timing, false };
+}
+
+/* Figures of counts are those of the outcome; the cells that share one lie together. */
+static bool repeats(const job *j, size_t i)
+{
+    return i > 0 && j->result[i].outcome == j->result[i - 1].outcome;
+}
+
+/* ---- cells ----------------------------------------------------------------------------------------------------------- */
+
+/* The texts of a cell. Returned words live as long as the sweep. */
+static const char *word_of(const job *j, size_t i, size_t which)
+{
+    const moesim_policy_spec *policy = moesim_sweep_cell_at(j->sweep, j->part, j->index[i]).policy;
+    const moesim_pricing *pricing = &j->part->pricing;
+    switch (which) {
+    case 0: return j->part->trace->path;
+    case 1: return j->part->trace->digest;
+    case 2: return policy->given;
+    case 3: return policy->effective;
+    case 4: return pricing->profile != NULL ? pricing->profile->name : "";
+    default: return pricing->model != NULL ? moesim_dtype_names[pricing->dtype] : "";
+    }
+}
+
+static int64_t number_of(const job *j, size_t i, size_t which)
+{
+    const moesim_outcome *o = j->result[i].outcome;
+    switch (which) {
+    case 0: return (int64_t)(j->part->first + j->index[i]);
+    case 1: return (int64_t)moesim_sweep_cell_at(j->sweep, j->part, j->index[i]).cache;
+    case 2: return j->part->batch;
+    case 3: return o->num_requests;
+    case 4: return (o->traits & MOESIM_CLAIRVOYANT) != 0;
+    default: return (o->traits & MOESIM_NON_CAUSAL) != 0;
+    }
+}
+
+static moesim_code add_words(const job *j, moesim_table *t, size_t which, const char *name, moesim_error *err)
+{
+    char **column = NULL;
+    moesim_code code = moesim_table_texts(t, name, &column, err);
+    for (size_t i = 0; i < j->n && code == MOESIM_OK; i++)
+        code = moesim_table_text(t, column, i, word_of(j, i, which), err);
+    return code;
+}
+
+static moesim_code add_numbers(const job *j, moesim_table *t, size_t which, const char *name, moesim_error *err)
+{
+    int64_t *column = NULL;
+    const moesim_code code = moesim_table_integers(t, name, "", &column, err);
+    for (size_t i = 0; i < j->n && code == MOESIM_OK; i++)
+        column[i] = number_of(j, i, which);
+    return code;
+}
+
+static moesim_code add_bandwidth(const job *j, moesim_table *t, moesim_error *err)
+{
+    double *column = NULL;
+    const moesim_code code = moesim_table_reals(t, "bandwidth_gbps", "GB/s", &column, err);
+    for (size_t i = 0; i < j->n && code == MOESIM_OK; i++)
+        column[i] = j->timed ? j->result[i].timing->bandwidth / 1e9 : (double)NAN;
+    return code;
+}
+
+/* What identifies a cell, in the order of the columns. */
+static moesim_code add_identity(const job *j, moesim_table *t, moesim_error *err)
+{
+    static const struct { const char *name; char kind; size_t which; } list[] = {
+        { "cell", 'n', 0 },  { "trace", 'w', 0 },          { "trace_digest", 'w', 1 }, { "policy", 'w', 2 },
+        { "options", 'w', 3 }, { "cache", 'n', 1 },        { "bandwidth_gbps", 'b', 0 }, { "batch", 'n', 2 },
+        { "profile", 'w', 4 }, { "dtype", 'w', 5 },        { "requests", 'n', 3 },     { "clairvoyant", 'n', 4 },
+        { "non_causal", 'n', 5 },
+    };
+    moesim_code code = MOESIM_OK;
+    for (size_t k = 0; k < sizeof list / sizeof list[0] && code == MOESIM_OK; k++)
+        code = list[k].kind == 'n'   ? add_numbers(j, t, list[k].which, list[k].name, err)
+               : list[k].kind == 'w' ? add_words(j, t, list[k].which, list[k].name, err)
+                                     : add_bandwidth(j, t, err);
+    return code;
+}
+
+/* [figures][3]: value, lo, hi. */
+static moesim_code figure_columns(moesim_table *t, size_t figures, double **column, moesim_error *err)
+{
+    char name[64];
+    moesim_code code = MOESIM_OK;
+    for (size_t k = 0; k < figures && code == MOESIM_OK; k++) {
+        const moesim_figure f = moesim_figure_at(k);
+        code = moesim_table_reals(t, f.name, f.unit, &column[3 * k], err);
+        if (code == MOESIM_OK)
+            code = moesim_table_reals(t, moesim_figure_bound(f.name, "_lo", name), f.unit, &column[3 * k + 1], err);
+        if (code == MOESIM_OK)
+            code = moesim_table_reals(t, moesim_figure_bound(f.name, "_hi", name), f.unit, &column[3 * k + 2], err);
+    }
+    return code;
+}
+
+static moesim_code fill_row(const job *j, size_t i, moesim_bootstrap *b, double **column, double *value,
+                            moesim_interval *interval, moesim_error *err)
+{
+    const moesim_figure_source source = source_of(j, i);
+    const size_t figures = moesim_num_figures(j->timed), counts = moesim_num_figures(false);
+    const size_t begin = repeats(j, i) ? counts : 0;
+    const moesim_code code = moesim_figures_fill(b, &source, begin, figures, value + begin, interval + begin, err);
+    for (size_t k = 0; k < figures && code == MOESIM_OK; k++) {
+        column[3 * k][i] = value[k];
+        column[3 * k + 1][i] = interval[k].lo;
+        column[3 * k + 2][i] = interval[k].hi;
+    }
+    return code;
+}
+
+static moesim_code fill_figures(const job *j, double **column, moesim_error *err)
+{
+    const size_t figures = moesim_num_figures(j->timed);
+    void *value = NULL, *interval = NULL;
+    moesim_bootstrap *b = NULL;
+    moesim_code code = moesim_alloc(figures, sizeof(double), "figures", &value, err);
+    if (code == MOESIM_OK)
+        code = moesim_alloc(figures, sizeof(moesim_interval), "intervals", &interval, err);
+    if (code == MOESIM_OK)
+        code = moesim_bootstrap_create(j->result[0].outcome->num_requests, MOESIM_RESAMPLES, j->sweep->options->seed, &b, err);
+    for (size_t i = 0; i < j->n && code == MOESIM_OK; i++)
+        code = fill_row(j, i, b, column, value, interval, err);
+    moesim_bootstrap_destroy(&b);
+    free(value);
+    free(interval);
+    return code;
+}
+
+static moesim_code add_figures(const job *j, moesim_table *t, moesim_error *err)
+{
+    const size_t figures = moesim_num_figures(j->timed);
+    void *column = NULL;
+    moesim_code code = moesim_alloc(3 * figures, sizeof(double *), "columns", &column, err);
+    if (code == MOESIM_OK)
+        code = figure_columns(t, figures, column, err);
+    if (code == MOESIM_OK)
+        code = fill_figures(j, column, err);
+    free(column);
+    return code;
+}
+
+static moesim_code add_counts(const job *j, moesim_table *t, moesim_error *err)
+{
+    double *column = NULL;
+    moesim_code code = MOESIM_OK;
+    for (const moesim_count *c = moesim_counts; c->name != NULL && code == MOESIM_OK; c++) {
+        code = moesim_table_reals(t, c->name, "", &column, err);
+        for (size_t i = 0; i < j->n && code == MOESIM_OK; i++)
+            column[i] = c->get(j->result[i].outcome);
+    }
+    if (code == MOESIM_OK)
+        code = moesim_table_reals(t, "ratio_p95", "", &column, err);
+    for (size_t i = 0; i < j->n && code == MOESIM_OK; i++)
+        column[i] = number_of(j, i, 1) > 0 && j->result[i].outcome->total.events > 0 ? j->result[i].outcome->ratio_p95
+                                                                                     : (double)NAN;
+    if (code == MOESIM_OK)
+        code = moesim_table_reals(t, "all_hit_rate", "", &column, err);
+    for (size_t i = 0; i < j->n && code == MOESIM_OK; i++)
+        column[i] = moesim_all_hit_rate(j->result[i].outcome);
+    return code;
+}
+
+/* ---- requests -------------------------------------------------------------------------------------------------------- */
+
+#define SUM(name, field, unit) { name, unit, offsetof(moesim_sums, field) }
+static const struct { const char *name, *unit; size_t offset; } sums[] = {
+    SUM("output_tokens", output_tokens, ""),  SUM("passes", passes, ""),
+    SUM("events", events, ""),                SUM("active", active, ""),
+    SUM("hits", hits, ""),                    SUM("misses", misses, ""),
+    SUM("floor", floor, ""),                  SUM("utilisation_sum", utilisation, ""),
+    SUM("moved", moved, ""),                  SUM("cpu", cpu, ""),
+    SUM("prefetched", prefetched, ""),        SUM("moved_bytes", moved_bytes, "bytes"),
+    SUM("prefetched_bytes", prefetched_bytes, "bytes"), SUM("unused", unused, ""),
+};
+
+static double decode_ms(const moesim_time_sums *s) { return 1e3 * (s->decode.total + s->waited); }
+static double ttft_ms(const moesim_time_sums *s) { return 1e3 * s->ttft; }
+static double miss_ms(const moesim_time_sums *s) { return 1e3 * (s->decode.link + s->decode.cpu + s->decode.dram); }
+static double tpot_ms(const moesim_time_sums *s) { return moesim_time_metric_value(moesim_time_metrics, s); }
+
+static const struct { const char *name; double (*get)(const moesim_time_sums *s); } times[] = {
+    { "tpot_ms", tpot_ms }, { "ttft_ms", ttft_ms }, { "decode_ms", decode_ms }, { "missed_ms", miss_ms },
+};
+
+static moesim_code add_request_names(const job *j, moesim_table *t, moesim_error *err)
+{
+    int64_t *cell = NULL, *request = NULL;
+    char **workload = NULL;
+    moesim_code code = moesim_table_integers(t, "cell", "", &cell, err);
+    if (code == MOESIM_OK)
+        code = moesim_table_integers(t, "request", "", &request, err);
+    if (code == MOESIM_OK)
+        code = moesim_table_texts(t, "workload", &workload, err);
+    for (size_t i = 0, row = 0; i < j->n; i++) {
+        const moesim_outcome *o = j->result[i].outcome;
+        for (uint32_t r = 0; r < o->num_requests && code == MOESIM_OK; r++, row++) {
+            cell[row] = number_of(j, i, 0);
+            request[row] = o->request_id[r];
+            const moesim_trace_request *of = moesim_trace_get_request(j->part->trace->trace, o->request_id[r]);
+            code = moesim_table_text(t, workload, row, of->workload, err);
+        }
+    }
+    return code;
+}
+
+static moesim_code add_sums(const job *j, moesim_table *t, moesim_error *err)
+{
+    double *column = NULL;
+    moesim_code code = MOESIM_OK;
+    for (size_t k = 0; k < sizeof sums / sizeof sums[0] && code == MOESIM_OK; k++) {
+        code = moesim_table_reals(t, sums[k].name, sums[k].unit, &column, err);
+        for (size_t i = 0, row = 0; i < j->n && code == MOESIM_OK; i++)
+            for (uint32_t r = 0; r < j->result[i].outcome->num_requests; r++)
+                memcpy(&column[row++], (const char *)&j->result[i].outcome->request[r] + sums[k].offset, sizeof *column);
+    }
+    return code;
+}
+
+static moesim_code add_times(const job *j, moesim_table *t, moesim_error *err)
+{
+    double *column = NULL;
+    moesim_code code = MOESIM_OK;
+    for (size_t k = 0; j->timed && k < sizeof times / sizeof times[0] && code == MOESIM_OK; k++) {
+        code = moesim_table_reals(t, times[k].name, "ms", &column, err);
+        for (size_t i = 0, row = 0; i < j->n && code == MOESIM_OK; i++)
+            for (uint32_t r = 0; r < j->result[i].timing->num_requests; r++)
+                column[row++] = times[k].get(&j->result[i].timing->request[r]);
+    }
+    return code;
+}
+
+moesim_code moesim_sweep_tables(const moesim_sweep *s, const moesim_sweep_part *part, const size_t *index,
+                                const moesim_cell_result *result, size_t n, moesim_result *out, moesim_error *err)
+{
+    const job j = { s, part, index, result, n, part->pricing.mode != MOESIM_TIME_COUNT };
+    moesim_table *cells = NULL, *requests = NULL;
+    size_t rows = 0;
+    for (size_t i = 0; i < n; i++)
+        rows += result[i].outcome->num_requests;
+    if (moesim_result_table(out, "cells", n, &cells, err) != MOESIM_OK ||
+        moesim_result_table(out, "requests", rows, &requests, err) != MOESIM_OK ||
+        add_identity(&j, cells, err) != MOESIM_OK || add_figures(&j, cells, err) != MOESIM_OK ||
+        add_counts(&j, cells, err) != MOESIM_OK || add_request_names(&j, requests, err) != MOESIM_OK ||
+        add_sums(&j, requests, err) != MOESIM_OK)
+        return err->code;
+    return add_times(&j, requests, err);
+}

@@ -1,0 +1,1 @@
+moesim sweep sample.h5 --policy lru --cache 40 --bandwidth 32 --format csv

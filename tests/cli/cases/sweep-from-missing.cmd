@@ -1,0 +1,1 @@
+moesim sweep --from none.h5

@@ -1,0 +1,1 @@
+moesim trace stats sample.h5 -o s.h5 >/dev/null; moesim sweep --from s.h5

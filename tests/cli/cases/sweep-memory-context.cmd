@@ -1,0 +1,1 @@
+moesim sweep sample.h5 --policy lru --as llada2.0-flash --gpu-memory 24GiB

@@ -1,0 +1,1 @@
+moesim sweep --policy lru --cache 40
