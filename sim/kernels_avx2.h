@@ -75,17 +75,38 @@ static inline uint64_t kernels_expand(uint32_t rank, uint64_t word)
     return _pdep_u64(rank, word);
 }
 
+/* Masks of eight times four keys, one bit each: keys 0 and 1 of each four in the lower half, 2 and 3 in the upper. */
+static inline __attribute__((always_inline)) uint32_t kernels_pack(const __m256d *m)
+{
+    __m256i pair[4];
+    for (uint32_t i = 0; i < 4; i++)
+        pair[i] = _mm256_castps_si256(_mm256_shuffle_ps(_mm256_castpd_ps(m[2 * i]), _mm256_castpd_ps(m[2 * i + 1]),
+                                                        _MM_SHUFFLE(2, 0, 2, 0)));
+    const __m256i low = _mm256_packs_epi32(pair[0], pair[1]), high = _mm256_packs_epi32(pair[2], pair[3]);
+    return (uint32_t)_mm256_movemask_epi8(_mm256_packs_epi16(low, high));
+}
+
+/* The word of 64 keys whose masks are packed in two halves. */
+static inline uint64_t kernels_word(uint32_t first, uint32_t second)
+{
+    return _pdep_u64((first & 0xffffu) | second << 16, UINT64_C(0x3333333333333333)) |
+           _pdep_u64(first >> 16 | (second & 0xffff0000u), UINT64_C(0xcccccccccccccccc));
+}
+
 static inline void kernels_mark(const double *x, const uint64_t *set, uint32_t words, double bound, int above, uint64_t *out)
 {
     const __m256d b = _mm256_set1_pd(bound);
     for (uint32_t w = 0; w < words; w++) {
-        uint64_t bits = 0;
-        for (uint32_t i = 0; i < 64; i += 4) {
-            const __m256d v = _mm256_loadu_pd(x + w * 64 + i);
-            const __m256d in = above ? _mm256_cmp_pd(v, b, _CMP_GT_OQ) : _mm256_cmp_pd(v, b, _CMP_GE_OQ);
-            bits |= (uint64_t)(uint32_t)_mm256_movemask_pd(in) << i;
+        uint32_t half[2];
+        for (uint32_t h = 0; h < 2; h++) {
+            __m256d m[8];
+            for (uint32_t i = 0; i < 8; i++) {
+                const __m256d v = _mm256_loadu_pd(x + w * 64 + h * 32 + i * 4);
+                m[i] = above ? _mm256_cmp_pd(v, b, _CMP_GT_OQ) : _mm256_cmp_pd(v, b, _CMP_GE_OQ);
+            }
+            half[h] = kernels_pack(m);
         }
-        out[w] = bits & set[w];
+        out[w] = kernels_word(half[0], half[1]) & set[w];
     }
 }
 
@@ -121,13 +142,17 @@ static inline void kernels_mark_keys(const uint64_t *key, const uint64_t *set, u
     const __m256i sign = _mm256_set1_epi64x(INT64_MIN), b = _mm256_xor_si256(_mm256_set1_epi64x((int64_t)bound), sign);
     const uint64_t flip = above ? 0 : UINT64_MAX;
     for (uint32_t w = 0; w < words; w++) {
-        uint64_t bits = 0;
-        for (uint32_t i = 0; i < 64; i += 4) {
-            const __m256i k = _mm256_xor_si256(_mm256_loadu_si256((const __m256i *)(const void *)(key + w * 64 + i)), sign);
-            const __m256i in = above ? _mm256_cmpgt_epi64(k, b) : _mm256_cmpgt_epi64(b, k);
-            bits |= (uint64_t)(uint32_t)_mm256_movemask_pd(_mm256_castsi256_pd(in)) << i;
+        uint32_t half[2];
+        for (uint32_t h = 0; h < 2; h++) {
+            __m256d m[8];
+            for (uint32_t i = 0; i < 8; i++) {
+                const __m256i *at = (const __m256i *)(const void *)(key + w * 64 + h * 32 + i * 4);
+                const __m256i k = _mm256_xor_si256(_mm256_loadu_si256(at), sign);
+                m[i] = _mm256_castsi256_pd(above ? _mm256_cmpgt_epi64(k, b) : _mm256_cmpgt_epi64(b, k));
+            }
+            half[h] = kernels_pack(m);
         }
-        out[w] = (bits ^ flip) & set[w];
+        out[w] = (kernels_word(half[0], half[1]) ^ flip) & set[w];
     }
 }
 
