@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "base/args.h"
+#include "base/text.h"
 
 #define COLUMNS 80u
+#define MAX_WORD 4200u    /* bytes; longer words, which only a path could be, are cut */
 #define HELP_COLUMN 26u   /* where help texts of options begin */
 
 /* Columns of UTF-8 text: bytes that do not continue a character. */
@@ -21,6 +23,7 @@ static size_t width(const char *text, size_t bytes)
 /* Prints words wrapped at 80 columns, indented by `indent`; the cursor stands at `column`. Ends the line. */
 static void wrap(FILE *out, const char *text, size_t indent, size_t column)
 {
+    char word[MAX_WORD];
     bool first = true;
     while (*text != '\0') {
         const size_t bytes = strcspn(text, " \n");
@@ -32,7 +35,8 @@ static void wrap(FILE *out, const char *text, size_t indent, size_t column)
             fputc(' ', out);
             column++;
         }
-        fwrite(text, 1, bytes, out);
+        moesim_text_clean(text, bytes, word, sizeof word);
+        fputs(word, out);
         column += chars;
         first = false;
         text += bytes;

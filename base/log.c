@@ -13,6 +13,9 @@
 #include <unistd.h>
 
 #include "base/output.h"
+#include "base/text.h"
+
+#define MAX_TEXT 2048   /* longer than any error; what is longer is cut */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;   /* guards standard error and `line_drawn` */
 static moesim_level threshold = MOESIM_LOG_WARN;
@@ -34,18 +37,19 @@ static void clear_line(void)
 void moesim_log(moesim_level level, const char *fmt, ...)
 {
     static const char *const word[] = { "error", "warning", "info", "debug" };
+    char text[MAX_TEXT];
     if (level > threshold)
         return;
     va_list args;
     va_start(args, fmt);
+    (void)vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    moesim_text_clean(text, sizeof text, text, sizeof text);
     pthread_mutex_lock(&lock);
     clear_line();
-    fprintf(stderr, "moesim: %s: ", word[level]);
-    vfprintf(stderr, fmt, args);
-    fputc('\n', stderr);
+    fprintf(stderr, "moesim: %s: %s\n", word[level], text);
     fflush(stderr);
     pthread_mutex_unlock(&lock);
-    va_end(args);
 }
 
 static double now(void)

@@ -15,7 +15,8 @@ typedef enum moesim_level { MOESIM_LOG_ERROR, MOESIM_LOG_WARN, MOESIM_LOG_INFO, 
 /* Default: WARN. Set once, before threads start. */
 void moesim_log_set_level(moesim_level level);
 
-/* "moesim: warning: …\n" to standard error; a running progress line is cleared first. */
+/* "moesim: warning: …\n" to standard error, one line with '?' for control characters (base/text.h); a running progress line
+ * is cleared first. */
 void moesim_log(moesim_level level, const char *fmt, ...) MOESIM_PRINTF(2, 3);
 
 /* A progress line on standard error, drawn only when it is a terminal or `always`, only after two seconds, at most five

@@ -10,7 +10,6 @@
 #include "cli/paired.h"
 #include "cli/print.h"
 #include "cli/run_text.h"
-#include "traces/h5.h"
 
 #define SCHEMA "moesim.compare/1"
 #define NAME_COLUMNS 18u
@@ -186,19 +185,11 @@ void moesim_compare_print_csv(const moesim_comparison *c, FILE *out)
 
 /* ---- JSON ---------------------------------------------------------------------------------------------------------- */
 
-/* Names on a command line need not be UTF-8, which JSON is. */
-static json_t *text(const char *s)
-{
-    char clean[4096];
-    moesim_h5_clean(s, strlen(s), clean, sizeof clean);
-    return json_string(clean);
-}
-
 static json_t *key_object(const moesim_compare_key *key, size_t row)
 {
     const moesim_column_data *column = key->column[0];
     if (column->text != NULL)
-        return text(column->text[row]);
+        return moesim_json_text(column->text[row]);
     return column->integer != NULL ? json_integer(column->integer[row]) : moesim_json_real(column->real[row]);
 }
 
@@ -208,8 +199,8 @@ static json_t *row_object(const moesim_comparison *c, const moesim_compare_row *
     const size_t at[2] = {cell_row(c, row, 0), cell_row(c, row, 1)};
     json_t *o = json_object();
     json_object_set_new(o, "metric", json_string(c->metric[row->metric].name));
-    json_object_set_new(o, "policy_a", text(moesim_compare_policy(c, 0, at[0])));
-    json_object_set_new(o, "policy_b", text(moesim_compare_policy(c, 1, at[1])));
+    json_object_set_new(o, "policy_a", moesim_json_text(moesim_compare_policy(c, 0, at[0])));
+    json_object_set_new(o, "policy_b", moesim_json_text(moesim_compare_policy(c, 1, at[1])));
     for (size_t k = 0; k < c->num_keys; k++)
         if (strcmp(c->key[k].name, "policy") != 0)
             json_object_set_new(o, c->key[k].name, key_object(&c->key[k], at[0]));
@@ -232,9 +223,9 @@ moesim_code moesim_compare_print_json(const moesim_comparison *c, FILE *out, moe
     for (size_t i = 0; i < c->num_rows; i++)
         json_array_append_new(results, row_object(c, &c->row[i]));
     json_object_set_new(o, "schema", json_string(SCHEMA));
-    json_object_set_new(o, "a", text(c->options->path[0]));
-    json_object_set_new(o, "b", text(c->options->path[1]));
-    json_object_set_new(o, "configurations_differ", c->difference[0] != '\0' ? text(c->difference) : json_null());
+    json_object_set_new(o, "a", moesim_json_text(c->options->path[0]));
+    json_object_set_new(o, "b", moesim_json_text(c->options->path[1]));
+    json_object_set_new(o, "configurations_differ", c->difference[0] != '\0' ? moesim_json_text(c->difference) : json_null());
     json_object_set_new(o, "cells", json_pack("{s:I, s:I, s:I}", "common", (json_int_t)c->num_pairs, "a_alone",
                                               (json_int_t)c->alone[0], "b_alone", (json_int_t)c->alone[1]));
     json_object_set_new(o, "requests_left_out", json_integer((json_int_t)c->unpaired));

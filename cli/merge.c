@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "cli/cli.h"
 #include "cli/paths.h"
+#include "cli/print.h"
 #include "sim/result.h"
 
 #define MAX_RESULTS 4096
@@ -63,7 +64,8 @@ static void report(const char *path, const moesim_result *merged, size_t results
 {
     const moesim_table *cells = moesim_result_find(merged, "cells");
     const char *shard = moesim_result_get(merged, "shard");
-    printf("%s: %zu result%s, %zu cells", path, results, results == 1 ? "" : "s", cells != NULL ? cells->rows : 0);
+    moesim_print_clean(stdout, path);
+    printf(": %zu result%s, %zu cells", results, results == 1 ? "" : "s", cells != NULL ? cells->rows : 0);
     if (shard != NULL)
         print_missing(shard);
     putchar('\n');

@@ -11,6 +11,7 @@
 #include "base/options.h"
 #include "cli/cli.h"
 #include "cli/paths.h"
+#include "cli/print.h"
 #include "cli/stats_report.h"
 #include "plots/chart.h"
 #include "plots/figures.h"
@@ -134,7 +135,8 @@ static void free_policies(moesim_list *text, moesim_list *names)
 /* What was chosen, as the option that chooses otherwise. */
 static void say(const char *output, const char *chosen)
 {
-    printf("%s\n", output);
+    moesim_print_clean(stdout, output);
+    putchar('\n');
     for (const char *line = chosen; *line != '\0';) {
         const size_t n = strcspn(line, "\n");
         printf("  %.*s\n", (int)n, line);

@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "base/options.h"
+#include "cli/print.h"
 #include "cli/run_text.h"
 
 const char *const moesim_time_names[] = { "count", "paper", "model", NULL };
@@ -241,10 +242,10 @@ void moesim_pricing_json(const moesim_pricing *p, json_t *object)
         for (uint32_t i = 0; moesim_effect_names[i] != NULL; i++)
             if ((p->effects >> i & 1u) == 0)
                 json_array_append_new(without, json_string(moesim_effect_names[i]));
-        json_object_set_new(profile, "name", json_string(p->profile->name));
-        json_object_set_new(profile, "label", json_string(p->profile->label));
+        json_object_set_new(profile, "name", moesim_json_text(p->profile->name));
+        json_object_set_new(profile, "label", moesim_json_text(p->profile->label));
         json_object_set_new(profile, "digest", json_string(p->profile->digest));
-        json_object_set_new(profile, "overrides", json_string(p->profile->overrides));
+        json_object_set_new(profile, "overrides", moesim_json_text(p->profile->overrides));
         json_object_set_new(object, "time", json_string(moesim_time_names[p->mode]));
         json_object_set_new(object, "profile", profile);
         json_object_set_new(object, "without", without);

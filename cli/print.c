@@ -5,7 +5,10 @@
 #include "cli/print.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/text.h"
 
 const char *const moesim_formats[] = { "table", "csv", "json", NULL };
 const char *const moesim_formats_no_csv[] = { "table", "json", NULL };
@@ -23,6 +26,31 @@ void moesim_print_csv(FILE *out, const char *text)
         fputc(*text, out);
     }
     fputc('"', out);
+}
+
+/* A clean copy, owned; NULL without memory. */
+static char *clean(const char *text)
+{
+    const size_t n = strlen(text);
+    char *copy = malloc(n + 1);
+    if (copy != NULL)
+        moesim_text_clean(text, n, copy, n + 1);
+    return copy;
+}
+
+void moesim_print_clean(FILE *out, const char *text)
+{
+    char *copy = clean(text);
+    fputs(copy != NULL ? copy : "?", out);
+    free(copy);
+}
+
+json_t *moesim_json_text(const char *text)
+{
+    char *copy = clean(text);
+    json_t *string = copy != NULL ? json_string(copy) : NULL;
+    free(copy);
+    return string;
 }
 
 json_t *moesim_json_real(double value)

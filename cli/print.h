@@ -18,6 +18,10 @@ extern const char *const moesim_formats_no_csv[];  /* table, json (index 1 is js
 /* One CSV cell after RFC 4180: quoted where it holds a comma, a quote or a line end. */
 void moesim_print_csv(FILE *out, const char *text);
 
+/* Text of a file or of the command line, cleaned (base/text.h): as it is printed, and as JSON, which must be UTF-8. */
+void moesim_print_clean(FILE *out, const char *text);
+json_t *moesim_json_text(const char *text);
+
 /* A number that may be undefined: JSON has no NaN, so undefined is null. */
 json_t *moesim_json_real(double value);
 

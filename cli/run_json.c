@@ -25,20 +25,6 @@ static json_t *whole(uint64_t v)
     return json_integer(v < INT64_MAX ? (json_int_t)v : INT64_MAX);
 }
 
-/* Names come from files and command lines; JSON is UTF-8, so bytes that are not become '?'. */
-static json_t *text(const char *s)
-{
-    json_t *string = json_string(s);
-    char *copy = string == NULL ? strdup(s) : NULL;
-    for (char *c = copy; c != NULL && *c != '\0'; c++)
-        if ((unsigned char)*c >= 0x80u)
-            *c = '?';
-    if (copy != NULL)
-        string = json_string(copy);
-    free(copy);
-    return string;
-}
-
 static json_t *pair_of(json_t *lo, json_t *hi)
 {
     return json_pack("[o, o]", lo, hi);
@@ -53,15 +39,15 @@ static json_t *trace_object(const moesim_report *r)
 {
     const moesim_trace_info *t = r->info;
     json_t *o = json_object();
-    json_object_set_new(o, "path", text(r->options->path));
-    json_object_set_new(o, "digest", text(r->digest));
-    json_object_set_new(o, "model_id", text(t->model_id));
+    json_object_set_new(o, "path", moesim_json_text(r->options->path));
+    json_object_set_new(o, "digest", moesim_json_text(r->digest));
+    json_object_set_new(o, "model_id", moesim_json_text(t->model_id));
     json_object_set_new(o, "num_moe_layers", whole(t->num_layers));
     json_object_set_new(o, "num_experts", whole(t->num_experts));
     json_object_set_new(o, "top_k", whole(t->top_k));
     json_object_set_new(o, "block_length", whole(t->block_length));
-    json_object_set_new(o, "gate_kind", text(t->gate_kind));
-    json_object_set_new(o, "confidence_kind", text(t->confidence_kind));
+    json_object_set_new(o, "gate_kind", moesim_json_text(t->gate_kind));
+    json_object_set_new(o, "confidence_kind", moesim_json_text(t->confidence_kind));
     json_object_set_new(o, "requests", whole(t->num_requests));
     json_object_set_new(o, "passes", whole(t->num_passes));
     json_object_set_new(o, "rows", whole(t->num_rows));
@@ -85,7 +71,7 @@ static json_t *config_object(const moesim_report *r)
     json_object_set_new(o, "seed", whole(c->seed));
     json_object_set_new(o, "resamples", whole(MOESIM_RESAMPLES));
     json_object_set_new(o, "interval_percent", whole(95));
-    json_object_set_new(o, "baseline", c->baseline != NULL ? text(c->baseline) : json_null());
+    json_object_set_new(o, "baseline", c->baseline != NULL ? moesim_json_text(c->baseline) : json_null());
     moesim_pricing_json(&r->pricing, o);
     json_object_set_new(o, "version", json_string(MOESIM_VERSION));
     json_object_set_new(o, "libraries", json_string(MOESIM_LIBRARIES));
@@ -105,8 +91,8 @@ static json_t *cell_object(const moesim_report *r, size_t cell)
     const moesim_policy_spec *spec = moesim_report_policy(r, cell);
     const moesim_outcome *outcome = &r->outcome[cell];
     json_t *o = json_object(), *ci = json_object();
-    json_object_set_new(o, "policy", text(spec->given));
-    json_object_set_new(o, "options", text(spec->effective));
+    json_object_set_new(o, "policy", moesim_json_text(spec->given));
+    json_object_set_new(o, "options", moesim_json_text(spec->effective));
     json_object_set_new(o, "cache", whole(moesim_report_cache(r, cell)));
     json_object_set_new(o, "n_requests", whole(outcome->num_requests));
     if (moesim_report_timed(r))
@@ -134,8 +120,8 @@ static json_t *pair_object(const moesim_report *r, const moesim_pair *pair)
 {
     const moesim_paired *p = &pair->result;
     json_t *o = json_object();
-    json_object_set_new(o, "policy", text(moesim_report_policy(r, pair->cell)->given));
-    json_object_set_new(o, "baseline", text(moesim_report_policy(r, pair->baseline)->given));
+    json_object_set_new(o, "policy", moesim_json_text(moesim_report_policy(r, pair->cell)->given));
+    json_object_set_new(o, "baseline", moesim_json_text(moesim_report_policy(r, pair->baseline)->given));
     json_object_set_new(o, "cache", whole(moesim_report_cache(r, pair->cell)));
     json_object_set_new(o, "metric", json_string(moesim_figure_at(pair->metric).name));
     json_object_set_new(o, "difference", moesim_json_real(p->difference));
@@ -151,7 +137,7 @@ static json_t *gap_object(const moesim_report *r, const moesim_gap_row *row)
 {
     const moesim_gap *g = &row->gap;
     json_t *o = json_object();
-    json_object_set_new(o, "policy", text(moesim_report_policy(r, row->cell)->given));
+    json_object_set_new(o, "policy", moesim_json_text(moesim_report_policy(r, row->cell)->given));
     json_object_set_new(o, "cache", whole(moesim_report_cache(r, row->cell)));
     json_object_set_new(o, "misses_per_pass_above_belady", moesim_json_real(g->misses));
     json_object_set_new(o, "admission_share", moesim_json_real(g->admission));

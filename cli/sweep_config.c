@@ -23,7 +23,7 @@ static json_t *whole(uint64_t v)
 
 static json_t *optional(const char *text)
 {
-    return text != NULL ? json_string(text) : json_null();
+    return text != NULL ? moesim_json_text(text) : json_null();
 }
 
 static json_t *texts(const moesim_list *list)
@@ -31,7 +31,7 @@ static json_t *texts(const moesim_list *list)
     json_t *array = json_array();
     for (size_t i = 0; i < list->n; i++)
         if (list->item[i] != NULL)
-            json_array_append_new(array, json_string(list->item[i]));
+            json_array_append_new(array, moesim_json_text(list->item[i]));
     return array;
 }
 
@@ -39,7 +39,7 @@ static json_t *traces(const moesim_sweep *s)
 {
     json_t *array = json_array();
     for (size_t i = 0; i < s->num_traces; i++)
-        json_array_append_new(array, json_pack("{s:s, s:s}", "path", s->trace[i].path, "digest", s->trace[i].digest));
+        json_array_append_new(array, json_pack("{s:o, s:s}", "path", moesim_json_text(s->trace[i].path), "digest", s->trace[i].digest));
     return array;
 }
 
@@ -47,7 +47,7 @@ static json_t *policies(const moesim_sweep *s)
 {
     json_t *array = json_array();
     for (size_t i = 0; i < s->num_policies; i++)
-        json_array_append_new(array, json_string(s->policy[i].given));
+        json_array_append_new(array, moesim_json_text(s->policy[i].given));
     return array;
 }
 

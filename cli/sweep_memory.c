@@ -116,9 +116,10 @@ moesim_code moesim_sweep_slots(const moesim_sweep_options *o, moesim_sweep_part 
     part->memory = describe(o, part, &m, left, slots);
     if (part->memory == NULL)
         return moesim_fail_nomem(err, "the subtraction", 0);
-    if (slots == 0)
-        return moesim_fail(err, MOESIM_E_LIMIT, "option --gpu-memory: not one slot a layer is left\n%.*s",
-                           (int)strlen(part->memory) - 1, part->memory);
+    if (slots == 0) {
+        fputs(part->memory, stderr);   /* an error is one line */
+        return moesim_fail(err, MOESIM_E_LIMIT, "option --gpu-memory: not one slot a layer is left, as subtracted above");
+    }
     char text[24];
     const char *item = text;
     const moesim_list one = { 1, 1, &item };

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
+#include "cli/print.h"
 #include "traces/copy.h"
 
 typedef struct settings {
@@ -47,9 +48,11 @@ static moesim_code convert(const settings *s, const char *in, const char *out, m
     if (code == MOESIM_OK)
         code = moesim_trace_copy(trace, out, NULL, NULL, &options, &result, err);
     moesim_trace_close(&trace);
-    if (code == MOESIM_OK)
-        printf("%s: %" PRIu32 " requests, %" PRIu64 " passes, %" PRIu64 " rows, %s\n", out, result.requests, result.passes,
-               result.rows, compressions[s->compression]);
+    if (code == MOESIM_OK) {
+        moesim_print_clean(stdout, out);
+        printf(": %" PRIu32 " requests, %" PRIu64 " passes, %" PRIu64 " rows, %s\n", result.requests, result.passes, result.rows,
+               compressions[s->compression]);
+    }
     return code;
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
+#include "cli/print.h"
 #include "traces/import_route_trace.h"
 
 enum source { NONE = -1, ROUTE_TRACE = 0 };
@@ -49,9 +50,11 @@ static moesim_code import(const settings *s, const char *in, const char *out, mo
     const moesim_writer_options options = { s->compression, 0 };
     moesim_import_result r = { 0 };
     const moesim_code code = moesim_import_route_trace(in, out, s->model, s->workload, &options, &r, err);
-    if (code == MOESIM_OK)
-        printf("%s: %" PRIu64 " lines; %" PRIu32 " requests, %" PRIu64 " passes, %" PRIu64 " rows, %" PRIu64
-               " slots without a route\n", out, r.lines, r.requests, r.passes, r.rows, r.dropped);
+    if (code == MOESIM_OK) {
+        moesim_print_clean(stdout, out);
+        printf(": %" PRIu64 " lines; %" PRIu32 " requests, %" PRIu64 " passes, %" PRIu64 " rows, %" PRIu64
+               " slots without a route\n", r.lines, r.requests, r.passes, r.rows, r.dropped);
+    }
     return code;
 }
 

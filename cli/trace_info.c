@@ -213,7 +213,7 @@ static json_t *json_workloads(const content *c)
     json_t *all = json_array();
     for (size_t i = 0; i < c->num_workloads; i++) {
         const workload *w = &c->workload[i];
-        json_t *row = json_pack("{s:s, s:o, s:o, s:o}", "workload", w->name, "requests", json_count(w->requests), "passes",
+        json_t *row = json_pack("{s:o, s:o, s:o, s:o}", "workload", moesim_json_text(w->name), "requests", json_count(w->requests), "passes",
                                 json_count(w->passes), "prompt_tokens", json_count(w->prompt_tokens));
         json_object_set_new(row, "output_tokens", c->output_tokens_known ? json_count(w->output_tokens) : json_null());
         json_array_append_new(all, row);
@@ -228,7 +228,7 @@ static void add_header(json_t *root, const content *c)
     const size_t n = texts_of(info, texts);
     for (size_t i = 0; i < n; i++)
         if (texts[i][1][0] != '\0')
-            json_object_set_new(root, texts[i][0], json_string(texts[i][1]));
+            json_object_set_new(root, texts[i][0], moesim_json_text(texts[i][1]));
     const struct { const char *name; uint64_t value; } numbers[] = {
         { "num_moe_layers", info->num_layers }, { "num_experts", info->num_experts }, { "top_k", info->top_k },
         { "block_length", info->block_length }, { "hidden_size", info->hidden_size },
@@ -249,8 +249,8 @@ static json_t *json_content(const content *c)
 {
     column columns[10];
     const size_t n = columns_of(c->info, columns);
-    json_t *root = json_pack("{s:s, s:s, s:s}", "schema", "moesim.trace-info/1", "path", c->info->path, "sha256",
-                             c->info->digest);
+    json_t *root = json_pack("{s:s, s:o, s:s}", "schema", "moesim.trace-info/1", "path", moesim_json_text(c->info->path),
+                             "sha256", c->info->digest);
     json_t *bytes = json_array(), *present = json_array(), *passes = json_object(), *rows = json_object();
     add_header(root, c);
     for (uint32_t l = 0; l < c->info->num_layers; l++)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
+#include "cli/print.h"
 #include "traces/copy.h"
 
 typedef struct settings {
@@ -47,9 +48,10 @@ const moesim_usage moesim_usage_trace_select = {
 static void report(const char *out, const moesim_trace_info *from, const moesim_copy_selection *s,
                    const moesim_copy_result *r)
 {
-    printf("%s: %" PRIu32 " of %" PRIu32 " requests, numbered anew; layers %" PRIu32 "..%" PRIu32 " of 0..%" PRIu32
+    moesim_print_clean(stdout, out);
+    printf(": %" PRIu32 " of %" PRIu32 " requests, numbered anew; layers %" PRIu32 "..%" PRIu32 " of 0..%" PRIu32
            "; %" PRIu64 " of %" PRIu64 " passes, %" PRIu64 " of %" PRIu64 " rows\n",
-           out, r->requests, from->num_requests, s->layer_begin, s->layer_begin + r->layers - 1, from->num_layers - 1,
+           r->requests, from->num_requests, s->layer_begin, s->layer_begin + r->layers - 1, from->num_layers - 1,
            r->passes, from->num_passes, r->rows, from->num_rows);
 }
 

@@ -123,13 +123,13 @@ static moesim_code print_json(const moesim_trace_stats *s, const moesim_trace_in
                                                 moesim_json_real(value), "paper", c->paper, "verdict",
                                                 moesim_claim_verdict(c, value)));
     }
-    json_t *trace = json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:I}", "path", info->path, "sha256", info->digest,
-                              "model_id", info->model_id, "num_moe_layers", (int)s->num_layers, "num_experts",
-                              (int)s->num_experts, "top_k", (int)s->top_k, "block_length", (int)info->block_length,
+    json_t *trace = json_pack("{s:o, s:s, s:o, s:i, s:i, s:i, s:i, s:I}", "path", moesim_json_text(info->path), "sha256",
+                              info->digest, "model_id", moesim_json_text(info->model_id), "num_moe_layers",
+                              (int)s->num_layers, "num_experts", (int)s->num_experts, "top_k", (int)s->top_k, "block_length", (int)info->block_length,
                               "decode_passes", (json_int_t)s->decode_passes);
-    return moesim_print_json(stdout, json_pack("{s:s, s:o, s:o, s:{s:b, s:s, s:o}}", "schema", "moesim.trace-stats/1", "trace",
-                                               trace, "figures", figures, "paper", "same_model", comparable, "note", text,
-                                               "claims", claims), err);
+    return moesim_print_json(stdout, json_pack("{s:s, s:o, s:o, s:{s:b, s:o, s:o}}", "schema", "moesim.trace-stats/1", "trace",
+                                               trace, "figures", figures, "paper", "same_model", comparable, "note",
+                                               moesim_json_text(text), "claims", claims), err);
 }
 
 static moesim_code report(moesim_trace *trace, const settings *s, moesim_error *err)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/text.h"
 #include "sim/result_pool.h"
 #include "traces/h5.h"
 
@@ -79,7 +80,7 @@ static moesim_code clean_copy(const char *name, const char *text, char **out, mo
                            MOESIM_RESULT_ATTRIBUTE_BYTES);
     if ((*out = malloc(length + 1)) == NULL)
         return moesim_fail_nomem(err, name, length + 1);
-    moesim_h5_clean(text, length, *out, length + 1);
+    moesim_text_clean(text, length, *out, length + 1);
     return MOESIM_OK;
 }
 
@@ -175,7 +176,7 @@ static moesim_code add_column(moesim_table *t, const char *name, const char *uni
     *out = &t->column[t->num_columns++];
     **out = (moesim_column_data){.real = NULL};
     (void)snprintf((*out)->name, sizeof (*out)->name, "%s", name);
-    moesim_h5_clean(unit, strlen(unit), (*out)->unit, sizeof (*out)->unit);
+    moesim_text_clean(unit, strlen(unit), (*out)->unit, sizeof (*out)->unit);
     return MOESIM_OK;
 }
 

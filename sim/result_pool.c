@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/text.h"
 #include "sim/result.h"
 #include "traces/h5.h"
 
@@ -94,7 +95,7 @@ moesim_code moesim_result_pool_text(moesim_result_pool *pool, const char *text, 
     if (strnlen(text, length) >= sizeof clean)
         return moesim_fail(err, MOESIM_E_LIMIT, "a text of %zu bytes in a result, at most %zu are allowed", length,
                            sizeof clean - 1);
-    moesim_h5_clean(text, length, clean, sizeof clean);
+    moesim_text_clean(text, length, clean, sizeof clean);
     char **at = find(pool->slot, pool->slots, clean);
     if (*at == NULL) {
         const size_t bytes = strlen(clean) + 1;

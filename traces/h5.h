@@ -81,10 +81,6 @@ moesim_code moesim_h5_attr_real(const moesim_h5_file *file, const char *name, do
 /* Text of any length up to `max` bytes, a FORMAT error beyond it; *out is malloc'd, NULL where absent. */
 moesim_code moesim_h5_attr_string(const moesim_h5_file *file, const char *name, size_t max, char **out, moesim_error *err);
 
-/* Copies at most `length` bytes of text (ends at the first zero) into out, cut to room at a character's border; control
- * characters and bytes that are not UTF-8 become '?', so that a file cannot write to a terminal. */
-void moesim_h5_clean(const char *text, size_t length, char *out, size_t room);
-
 /* ---- datasets ------------------------------------------------------------------------------------------------------ */
 
 typedef struct moesim_h5_dataset {

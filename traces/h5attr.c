@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 #define MAX_FIXED_TEXT 65536   /* bytes of a fixed-length string attribute */
 
 void moesim_h5_describe(hid_t type, char *out, size_t bytes)
@@ -101,7 +103,7 @@ static moesim_code read_text(const moesim_h5_file *file, const char *name, const
         size_t length = strnlen(text, size);
         while (H5Tget_strpad(a->type) == H5T_STR_SPACEPAD && length > 0 && text[length - 1] == ' ')
             length--;
-        moesim_h5_clean(text, length, out, room);
+        moesim_text_clean(text, length, out, room);
     }
     (void)H5free_memory(text);
     return code;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Text of files: clean-up, and the reading of global heaps.
+ * Text of files: the reading of global heaps.
  */
 #include "traces/h5text.h"
 
@@ -9,57 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
+
 #define HEAP_HEAD 16                     /* "GCOL", version 1, reserved 3, size 8 */
 #define OBJECT_HEAD 16                   /* index 2, references 2, reserved 4, size 8; content padded to 8 */
 #define MAX_HEAP (UINT64_C(16) << 20)    /* of texts; HDF5 makes heaps of 4096 bytes, larger for a larger object */
-
-/* Bytes that a UTF-8 sequence with this first byte has; 0: none begins so. */
-static size_t utf8_announced(unsigned char first)
-{
-    static const struct {
-        unsigned char mask, bits;
-    } form[4] = {{0x80, 0x00}, {0xe0, 0xc0}, {0xf0, 0xe0}, {0xf8, 0xf0}};
-    for (size_t i = 0; i < 4; i++)
-        if ((first & form[i].mask) == form[i].bits)
-            return i + 1;
-    return 0;
-}
-
-/* Length of the UTF-8 sequence at p (at most `left` bytes), 0 if it is none: no overlong forms, no surrogates. */
-static size_t utf8_length(const unsigned char *p, size_t left)
-{
-    static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
-    const size_t n = utf8_announced(p[0]);
-    if (n < 2 || n > left)
-        return n == 1 ? 1 : 0;
-    uint32_t code = p[0] & (0x7fu >> n);
-    for (size_t i = 1; i < n; i++) {
-        if ((p[i] & 0xc0u) != 0x80u)
-            return 0;
-        code = code << 6 | (p[i] & 0x3fu);
-    }
-    return code < least[n] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? 0 : n;
-}
-
-void moesim_h5_clean(const char *text, size_t length, char *out, size_t room)
-{
-    const unsigned char *p = (const unsigned char *)text;
-    size_t used = 0;
-    for (size_t i = 0; i < length && p[i] != 0;) {
-        const size_t n = utf8_length(p + i, length - i);
-        const bool plain = n > 1 || (n == 1 && p[i] >= 0x20 && p[i] != 0x7f);
-        const size_t take = n > 0 ? n : 1;
-        if (used + take + 1 > room)
-            break;
-        if (plain)
-            memcpy(out + used, p + i, take);
-        else
-            memset(out + used, '?', 1);
-        used += take;
-        i += take;
-    }
-    out[used] = '\0';
-}
 
 /* ---- references ---------------------------------------------------------------------------------------------------- */
 
@@ -159,7 +113,7 @@ moesim_code moesim_h5_heap_text(const moesim_h5_file *file, const char *name, co
     const uint64_t at = heap != NULL ? find_object(heap, bytes, index, &size) : 0;
     const bool good = at != 0 && length <= size;
     if (good)
-        moesim_h5_clean((const char *)heap + at, (size_t)length, out, room);
+        moesim_text_clean((const char *)heap + at, (size_t)length, out, room);
     free(heap);
     return good ? MOESIM_OK
                 : moesim_fail(err, MOESIM_E_FORMAT, "%s: attribute %s cannot be read: the heap of its text is damaged",

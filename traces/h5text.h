@@ -19,7 +19,7 @@ hid_t moesim_h5_heap_id_type(void);
 /* Bytes of the text that a reference leads to, as the reference says. */
 size_t moesim_h5_heap_length(const unsigned char id[MOESIM_H5_HEAP_ID_BYTES]);
 
-/* The text that a reference leads to, cleaned by moesim_h5_clean. name: of the attribute, for messages. */
+/* The text that a reference leads to, cleaned by moesim_text_clean. name: of the attribute, for messages. */
 moesim_code moesim_h5_heap_text(const moesim_h5_file *file, const char *name, const unsigned char id[MOESIM_H5_HEAP_ID_BYTES],
                                 char *out, size_t room, moesim_error *err);
 

@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/log.h"
+#include "base/text.h"
 
 #define MAX_REQUESTS (UINT64_C(1) << 20)   /* their table stays in memory, about 100 bytes each */
 
@@ -57,7 +58,7 @@ static moesim_code read_requests(moesim_trace *t, moesim_h5_column *columns, moe
         r->output_tokens_known = t->info.has_output_tokens;
         code = moesim_h5_column_read(&columns[WORKLOAD], t->decoder, q, 1, text, err);
         if (code == MOESIM_OK)
-            moesim_h5_clean(text, names->element, r->workload, sizeof r->workload);
+            moesim_text_clean(text, names->element, r->workload, sizeof r->workload);
         if (code == MOESIM_OK)
             code = moesim_h5_column_read(&columns[PROMPT], t->decoder, q, 1, &r->prompt_tokens, err);
         if (code == MOESIM_OK && r->output_tokens_known)

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
+
 START_TEST(test_header)
 {
     tiny t;
@@ -151,11 +153,11 @@ START_TEST(test_text)
     ck_assert_uint_eq(strlen(moesim_trace_get_info(trace)->model_id), 254);
     ck_assert_str_eq(moesim_trace_get_info(trace)->engine, "a?[31mb??? \xe2\x82\xac?");
     moesim_trace_close(&trace);
-    moesim_h5_clean("\xed\xa0\x80\xf4\x90\x80\x80z", 8, out, sizeof out);   /* surrogate, beyond U+10FFFF */
+    moesim_text_clean("\xed\xa0\x80\xf4\x90\x80\x80z", 8, out, sizeof out);   /* surrogate, beyond U+10FFFF */
     ck_assert_str_eq(out, "???????z");
-    moesim_h5_clean("abc", 3, out, 3);
+    moesim_text_clean("abc", 3, out, 3);
     ck_assert_str_eq(out, "ab");
-    moesim_h5_clean("\xf0\x9f\x98\x80", 4, out, sizeof out);
+    moesim_text_clean("\xf0\x9f\x98\x80", 4, out, sizeof out);
     ck_assert_str_eq(out, "\xf0\x9f\x98\x80");
 }
 END_TEST
