@@ -68,6 +68,10 @@ static void write_trace(const char *path, int compression, uint64_t passes)
     const moesim_writer_options options = {.compression = compression};
     const moesim_trace_request request = {.workload = "bench", .prompt_tokens = 1};
     moesim_rng_seed(&rng, 1);
+    for (int l = 0; l < LAYERS; l++) {
+        layers[l] = l;
+        bytes[l] = 1u << 20;
+    }
     for (int i = 0; i < SLOTS; i++)
         expert[i] = (uint16_t)(i % TOP_K);
     must(moesim_writer_create(path, &info, layers, bytes, &options, &w, &err), &err);
