@@ -128,8 +128,8 @@ static moesim_code open_source(moesim_trace *trace, const moesim_run_params *par
 
 /* ---- the run --------------------------------------------------------------------------------------------------------- */
 
-static moesim_code make_instances(moesim_team *t, moesim_trace *trace, const moesim_run_params *params, const moesim_config *config,
-                                  const moesim_source_info *planned, moesim_error *err)
+static moesim_code make_instances(moesim_team *t, moesim_trace *trace, const moesim_run_params *params,
+                                  const moesim_config *config, const moesim_source_info *planned, moesim_error *err)
 {
     const moesim_trace_info *info = moesim_trace_get_info(trace);
     const moesim_shape shape = {
