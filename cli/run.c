@@ -19,6 +19,7 @@
 #define SURV_CALIBRATED_ON "example/blockdiff-moe-20x256k8"
 
 static const char *const scopes[] = { "layer", "global", NULL };
+static const char *const bounds[] = { "offline-cost", NULL };
 static const char *const orders[] = { "atomic", "flattened", NULL };
 
 #define AT(field) offsetof(moesim_run_options, field)
@@ -66,6 +67,8 @@ static const moesim_arg args[] = {
       "Price the routing with the sizes of a published model of as many experts and the same top-k; 'moesim profile models' "
       "lists them." },
     { "dtype", 0, MOESIM_ARG_CHOICE, AT(pricing.dtype), NULL, 0, 0, moesim_dtype_names, "Of its weights (default bf16)." },
+    { "bound", 0, MOESIM_ARG_CHOICE, AT(bound), NULL, 0, 0, bounds,
+      "Lower bound of what copies and CPU take per token, for every policy that does not prefetch; table and JSON." },
     { "seed", 0, MOESIM_ARG_U64, AT(seed), "S", 0, 0, NULL, "Seed of random policies and of the intervals (default 1)." },
     { "threads", 0, MOESIM_ARG_U64, AT(threads), "N", 1, MAX_THREADS, NULL,
       "Threads (default: one per processor); the output does not depend on it." },
@@ -100,6 +103,7 @@ static void defaults(moesim_run_options *o)
     memset(o, 0, sizeof *o);
     o->pricing.time = -1;
     o->pricing.dtype = -1;
+    o->bound = -1;
     o->batch = params.batch;
     o->staging = params.staging;
     o->prefetch_budget = params.prefetch_budget;
@@ -187,6 +191,8 @@ static moesim_code compute(moesim_report *r, moesim_error *err)
     moesim_code code = run_cells(r, &params, err);
     if (code == MOESIM_OK)
         code = moesim_report_figures(r, err);
+    if (code == MOESIM_OK)
+        code = moesim_report_bound(r, err);
     if (code == MOESIM_OK && log != NULL)
         return moesim_declog_finish(&log, r->decisions_digest, err);
     moesim_declog_discard(&log);

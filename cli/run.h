@@ -16,6 +16,7 @@
 #include "cli/paired.h"
 #include "cli/pricing.h"
 #include "policies/registry.h"
+#include "sim/bound.h"
 #include "sim/grid.h"
 #include "sim/stats.h"
 #include "traces/trace.h"
@@ -32,6 +33,7 @@ typedef struct moesim_run_options {
     bool gap, check_observed, old_format;
     moesim_pricing_words pricing;
     const char *bandwidth;
+    int bound;                   /* -1: none; 0: offline-cost */
     const char *path;            /* the trace, as given */
 } moesim_run_options;
 
@@ -68,6 +70,7 @@ typedef struct moesim_report {
     size_t num_pairs, num_gaps;
     moesim_pair *pair;
     moesim_gap_row *gap;
+    moesim_offline_cost *bound;                  /* [cache.n] with --bound, else NULL */
     char decisions_digest[MOESIM_DIGEST_CHARS];  /* "" without --decisions */
 } moesim_report;
 
@@ -76,6 +79,12 @@ moesim_code moesim_report_plan(moesim_report *report, moesim_error *err);
 
 /* Values, intervals, paired differences and gaps, from the outcomes. */
 moesim_code moesim_report_figures(moesim_report *report, moesim_error *err);
+
+/* --bound: nothing without it. check, when planning: counts or batches are USAGE; then, after the cells have run, the bounds,
+ * and in ms per output token. */
+moesim_code moesim_report_check_bound(const moesim_report *report, moesim_error *err);
+moesim_code moesim_report_bound(moesim_report *report, moesim_error *err);
+double moesim_report_bound_ms(const moesim_report *report, size_t cache);
 
 void moesim_report_fini(moesim_report *report);
 

@@ -148,6 +148,22 @@ static json_t *gap_object(const moesim_report *r, const moesim_gap_row *row)
     return o;
 }
 
+static json_t *bounds_array(const moesim_report *r)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < r->cache.n; i++) {
+        json_t *o = json_object();
+        json_object_set_new(o, "bound", json_string("offline-cost"));
+        json_object_set_new(o, "cache", whole(r->cache.amount[i]));
+        json_object_set_new(o, "ms_per_token", moesim_json_real(moesim_report_bound_ms(r, i)));
+        json_object_set_new(o, "seconds", moesim_json_real(r->bound[i].seconds));
+        json_object_set_new(o, "seconds_at_most", moesim_json_real(r->bound[i].upper));
+        json_object_set_new(o, "lambda", moesim_json_real(r->bound[i].lambda));
+        json_array_append_new(array, o);
+    }
+    return array;
+}
+
 moesim_code moesim_run_print_json(const moesim_report *r, FILE *out, moesim_error *err)
 {
     json_t *o = json_object(), *results = json_array(), *paired = json_array(), *gap = json_array();
@@ -164,6 +180,8 @@ moesim_code moesim_run_print_json(const moesim_report *r, FILE *out, moesim_erro
     json_object_set_new(o, "results", results);
     json_object_set_new(o, "paired", paired);
     json_object_set_new(o, "gap", gap);
+    if (r->bound != NULL)
+        json_object_set_new(o, "bounds", bounds_array(r));
     if (r->decisions_digest[0] != '\0')
         json_object_set_new(o, "decisions_digest", json_string(r->decisions_digest));
     return moesim_print_json(out, o, err);

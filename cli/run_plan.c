@@ -169,7 +169,8 @@ moesim_code moesim_report_plan(moesim_report *r, moesim_error *err)
     if (add_policies(r, err) != MOESIM_OK ||
         moesim_cachelist_parse(&r->options->cache, r->options->scope == MOESIM_SCOPE_GLOBAL, &r->cache, err) != MOESIM_OK ||
         check_together(r, err) != MOESIM_OK || check_requests(r, err) != MOESIM_OK || check_files(r, err) != MOESIM_OK ||
-        moesim_pricing_load(&r->options->pricing, r->info, &r->pricing, err) != MOESIM_OK || check_costs(r, err) != MOESIM_OK)
+        moesim_pricing_load(&r->options->pricing, r->info, &r->pricing, err) != MOESIM_OK || check_costs(r, err) != MOESIM_OK ||
+        moesim_report_check_bound(r, err) != MOESIM_OK)
         return err->code;
     return lay_out(r, err);
 }
@@ -189,6 +190,7 @@ void moesim_report_fini(moesim_report *r)
     free(r->interval);
     free(r->pair);
     free(r->gap);
+    free(r->bound);
     moesim_trace_close(&r->trace);
     memset(r, 0, sizeof *r);
 }

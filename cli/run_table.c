@@ -117,6 +117,10 @@ static void time_block(const moesim_report *r, size_t first, FILE *out)
           "policy                TPOT ms [95 % CI]     misses ms       ms    per s  ideal   full\n", out);
     for (size_t cell = first; cell < first + r->num_shown; cell++)
         time_row(r, cell, out);
+    char text[16];
+    if (r->bound != NULL)
+        fprintf(out, "offline-cost: whoever decides, copies or CPU take %s ms per token at least\n",
+                moesim_text_real(moesim_report_bound_ms(r, first / r->num_policies), text));
 }
 
 static void block(const moesim_report *r, size_t first, FILE *out)

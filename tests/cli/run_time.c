@@ -90,10 +90,28 @@ START_TEST(test_threads)
 }
 END_TEST
 
+/* No policy without prefetch spends less on hits and misses than copies and CPU take at least. */
+START_TEST(test_bound)
+{
+    const json_t *run = test_run_json("--policy lru,belady,oled-full --cache 20,60,120 --profile h200-host "
+                                      "--bound offline-cost");
+    const json_t *results = test_json_at(run, "results"), *result;
+    size_t i;
+    ck_assert_uint_eq(json_array_size(test_json_at(run, "bounds")), 3);
+    json_array_foreach(results, i, result) {
+        const double bound = test_json_number(run, "bounds/%zu/ms_per_token", i / 3);
+        ck_assert_int_eq(test_json_whole(run, "bounds/%zu/cache", i / 3), test_json_whole(result, "cache"));
+        ck_assert_double_gt(bound, 0);
+        ck_assert_double_le(bound, test_json_number(result, "part_hits_ms") + test_json_number(result, "miss_ms"));
+    }
+    ck_assert_double_gt(test_json_number(run, "bounds/0/ms_per_token"), test_json_number(run, "bounds/2/ms_per_token"));
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     const TTest *const tests[] = {
-        test_parts_add_up, test_full_does_not_know_the_link, test_switches, test_counts_stay, test_threads,
+        test_parts_add_up, test_full_does_not_know_the_link, test_switches, test_counts_stay, test_threads, test_bound,
     };
     return test_command_main("run_time", argc, argv, tests, COUNT(tests));
 }
