@@ -129,7 +129,7 @@ static moesim_code set_range(const moesim_arg *a, void *at, const char *value, c
     if (begin[0] != '\0')
         code = moesim_parse_u64(begin, 0, UINT64_MAX, what, &range.begin, err);
     if (code == MOESIM_OK && colon[1] != '\0')
-        code = moesim_parse_u64(colon + 1, 0, UINT64_MAX, what, &range.end, err);
+        code = moesim_parse_u64(colon + 1, 0, UINT64_MAX - 1, what, &range.end, err);
     if (code != MOESIM_OK)
         return code;
     if (range.begin >= range.end)

@@ -33,7 +33,7 @@ typedef struct moesim_arg {
     moesim_arg_type type;
     size_t offset;               /* into the caller's struct; its initial content is the default */
     const char *value;           /* how the value is written in help: "N", "FILE", "a:b" */
-    double min, max;             /* U64 and REAL; both 0: no limits */
+    double min, max;             /* U64 and REAL, both 0: no limits; LIST: max is how many values the command takes, for help */
     const char *const *choices;  /* CHOICE: NULL-ended */
     const char *help;            /* one or more sentences, wrapped by the printer at 80 columns */
 } moesim_arg;

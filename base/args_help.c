@@ -9,6 +9,7 @@
 
 #define COLUMNS 80u
 #define MAX_WORD 4200u    /* bytes; longer words, which only a path could be, are cut */
+#define MAX_HELP 2048u
 #define HELP_COLUMN 26u   /* where help texts of options begin */
 
 /* Columns of UTF-8 text: bytes that do not continue a character. */
@@ -71,11 +72,27 @@ static void name_text(const moesim_arg *a, char *text, size_t size)
     }
 }
 
+/* The limits that the parser holds a number to, or that the command sets to a list, as one more sentence; "" without. */
+static void limits_text(const moesim_arg *a, char *text, size_t size)
+{
+    text[0] = '\0';
+    if (a->min == 0.0 && a->max == 0.0)
+        return;
+    if (a->type == MOESIM_ARG_U64)
+        snprintf(text, size, "From %.0f to %.0f.", a->min, a->max);
+    else if (a->type == MOESIM_ARG_REAL)
+        snprintf(text, size, "From %.15g to %.15g.", a->min, a->max);
+    else if (a->type == MOESIM_ARG_LIST)
+        snprintf(text, size, "At most %.0f.", a->max);
+}
+
 static void print_arg(const moesim_arg *a, FILE *out)
 {
-    char text[256];
+    char text[256], limits[80], help[MAX_HELP];
     name_text(a, text, sizeof text);
-    moesim_args_row(out, text, 2, HELP_COLUMN, a->help);
+    limits_text(a, limits, sizeof limits);
+    snprintf(help, sizeof help, "%s %s", a->help, limits);
+    moesim_args_row(out, text, 2, HELP_COLUMN, help);
 }
 
 void moesim_args_help(const moesim_usage *usage, FILE *out)

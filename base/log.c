@@ -121,24 +121,40 @@ bool moesim_interrupted(void)
     return interrupted != 0;
 }
 
-/* The first signal asks loops to stop and clean up; a second one, of either kind, ends the process at once. */
+/* Ends the process at once, as without a handler, but leaves no temporary file. */
+static void on_fatal(int number)
+{
+    moesim_output_discard_all();
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+/* The first signal asks loops to stop and clean up; a second one, of whatever kind, ends the process at once. */
 static void on_signal(int number)
 {
-    if (interrupted != 0) {
-        moesim_output_discard_all();
-        signal(number, SIG_DFL);
-        raise(number);
-    }
+    if (interrupted != 0)
+        on_fatal(number);
     interrupted = 1;
+}
+
+/* A signal that was ignored when the program began stays so: nohup and background jobs rely on that. */
+static void handle(int number, void (*handler)(int))
+{
+    struct sigaction action;
+    if (sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN)
+        return;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = handler;
+    action.sa_flags = SA_RESTART;   /* libraries below need not know about EINTR: loops poll the flag */
+    sigemptyset(&action.sa_mask);
+    sigaction(number, &action, NULL);
 }
 
 void moesim_interrupt_install(void)
 {
-    struct sigaction action;
-    memset(&action, 0, sizeof action);
-    action.sa_handler = on_signal;
-    action.sa_flags = SA_RESTART;   /* libraries below need not know about EINTR: loops poll the flag */
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    static const int stop[] = { SIGINT, SIGTERM, SIGHUP }, fatal[] = { SIGPIPE, SIGQUIT, SIGXCPU };
+    for (size_t i = 0; i < sizeof stop / sizeof stop[0]; i++)
+        handle(stop[i], on_signal);
+    for (size_t i = 0; i < sizeof fatal / sizeof fatal[0]; i++)
+        handle(fatal[i], on_fatal);
 }

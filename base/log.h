@@ -33,8 +33,9 @@ void moesim_progress_begin(moesim_progress *p, const char *what, uint64_t total,
 void moesim_progress_update(moesim_progress *p, uint64_t done);
 void moesim_progress_end(moesim_progress *p);
 
-/* Set by the handler that moesim_interrupt_install() installs for SIGINT and SIGTERM; long loops poll it and return
- * MOESIM_E_INTERRUPTED. */
+/* Set by the handler that moesim_interrupt_install() installs for SIGINT, SIGTERM and SIGHUP; long loops poll it and return
+ * MOESIM_E_INTERRUPTED. SIGPIPE, SIGQUIT and SIGXCPU end the process as ever, but remove temporary files first. Signals that
+ * are ignored stay so. */
 bool moesim_interrupted(void);
 void moesim_interrupt_install(void);
 

@@ -36,7 +36,7 @@ moesim_code moesim_parse_u64(const char *text, uint64_t min, uint64_t max, const
                              moesim_error *err);
 moesim_code moesim_parse_real(const char *text, double min, double max, const char *what, double *out, moesim_error *err);
 
-/* "4000MiB", "2GiB", "1.5GB", "123" (bytes). Units: B kB MB GB TB KiB MiB GiB TiB. */
+/* "4000MiB", "2GiB", "1.5GB", "123" (bytes). Units: B kB MB GB TB KiB MiB GiB TiB. Parts of a byte are an error. */
 moesim_code moesim_parse_bytes(const char *text, const char *what, uint64_t *out, moesim_error *err);
 
 #endif

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/options.h"
 
@@ -74,25 +75,37 @@ moesim_code moesim_parse_real(const char *text, double min, double max, const ch
     return MOESIM_OK;
 }
 
+static const struct { const char *name; double bytes; } units[] = {
+    { "B", 1.0 }, { "kB", 1e3 }, { "MB", 1e6 }, { "GB", 1e9 }, { "TB", 1e12 },
+    { "KiB", 0x1p10 }, { "MiB", 0x1p20 }, { "GiB", 0x1p30 }, { "TiB", 0x1p40 },
+};
+#define NUM_UNITS (sizeof units / sizeof units[0])
+
+/* Parts of a unit are rounded to bytes; parts of a byte are nothing. */
+static moesim_code scale_bytes(const char *text, double v, size_t u, const char *what, uint64_t *out, moesim_error *err)
+{
+    if (units[u].bytes == 1.0 && v != floor(v))
+        return moesim_fail(err, MOESIM_E_USAGE, "%s: %s is not a whole number of bytes", what, text);
+    if (v * units[u].bytes >= 0x1p63)
+        return moesim_fail(err, MOESIM_E_USAGE, "%s: %s is too large", what, text);
+    *out = (uint64_t)llround(v * units[u].bytes);
+    return MOESIM_OK;
+}
+
 moesim_code moesim_parse_bytes(const char *text, const char *what, uint64_t *out, moesim_error *err)
 {
-    static const struct { const char *unit; double bytes; } unit[] = {
-        { "", 1.0 }, { "B", 1.0 }, { "kB", 1e3 }, { "MB", 1e6 }, { "GB", 1e9 }, { "TB", 1e12 },
-        { "KiB", 0x1p10 }, { "MiB", 0x1p20 }, { "GiB", 0x1p30 }, { "TiB", 0x1p40 },
-    };
     if (is_integer(text, false))
         return moesim_parse_u64(text, 0, UINT64_MAX, what, out, err);
     double v;
     char *end;
     if (leading_real(text, &v, &end) && v >= 0.0) {
-        for (size_t i = 0; i < sizeof unit / sizeof unit[0]; i++) {
-            if (strcmp(end, unit[i].unit) != 0)
-                continue;
-            if (v * unit[i].bytes >= 0x1p63)
-                return moesim_fail(err, MOESIM_E_USAGE, "%s: %s is too large", what, text);
-            *out = (uint64_t)llround(v * unit[i].bytes);
-            return MOESIM_OK;
-        }
+        for (size_t u = 0; u < NUM_UNITS; u++)
+            if (strcmp(end, units[u].name) == 0 || (*end == '\0' && u == 0))
+                return scale_bytes(text, v, u, what, out, err);
+        for (size_t u = 0; u < NUM_UNITS; u++)
+            if (strcasecmp(end, units[u].name) == 0)
+                return moesim_fail(err, MOESIM_E_USAGE, "%s: '%s': no unit is written so; did you mean '%.*s%s'?", what, text,
+                                   (int)(end - text), text, units[u].name);
     }
     return moesim_fail(err, MOESIM_E_USAGE,
                        "%s: '%s' is not a number of bytes; write it with B, kB, MB, GB, TB, KiB, MiB, GiB or TiB", what,

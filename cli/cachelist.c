@@ -17,7 +17,7 @@ static moesim_code parse_amount(const char *text, bool bytes, uint64_t *out, moe
 {
     const size_t n = strlen(text);
     const bool digits = n > 0 && strspn(text, "0123456789") == n;
-    if (digits && bytes)
+    if (bytes && n > 0 && strspn(text, "0123456789.+-eE") == n)
         return moesim_fail(err, MOESIM_E_USAGE, WHAT ": '%s': --scope global takes a size over all layers, with its unit: "
                            "4000MiB", text);
     if (bytes)

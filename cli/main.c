@@ -39,14 +39,6 @@ static void occupy_standard_streams(void)
             (void)open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);
 }
 
-/* The reader of our output is gone: end quietly, as any filter does, but leave no temporary file. */
-static void on_broken_pipe(int number)
-{
-    moesim_output_discard_all();
-    signal(number, SIG_DFL);
-    raise(number);
-}
-
 static void print_version(void)
 {
     printf("moesim %s (%s)\n", MOESIM_VERSION, MOESIM_LIBRARIES);
@@ -95,7 +87,6 @@ int main(int argc, char **argv)
     moesim_error err = MOESIM_ERROR_INIT;
     occupy_standard_streams();
     moesim_interrupt_install();
-    signal(SIGPIPE, on_broken_pipe);
     signal(SIGXFSZ, SIG_IGN);   /* a limit on file sizes is an error of the write, as a full disk is */
     moesim_code code = run(argc, argv, &err);
     if (code == MOESIM_OK)

@@ -25,10 +25,10 @@ static const char *const orders[] = { "atomic", "flattened", NULL };
 #define AT(field) offsetof(moesim_run_options, field)
 
 static const moesim_arg args[] = {
-    { "policy", 0, MOESIM_ARG_LIST, AT(policy), "P[,P…]", 0, 0, NULL,
+    { "policy", 0, MOESIM_ARG_LIST, AT(policy), "P[,P…]", 0, MOESIM_MAX_POLICIES, NULL,
       "Policies to compare: names separated by commas, or one name with options (oled:confidence=lag1,adapt=on); may be "
       "repeated. 'moesim policies' lists them." },
-    { "cache", 0, MOESIM_ARG_LIST, AT(cache), "N[,N…]", 0, 0, NULL,
+    { "cache", 0, MOESIM_ARG_LIST, AT(cache), "N[,N…]", 0, MOESIM_MAX_CACHES, NULL,
       "Capacities: experts per layer, lists (20,40) and ranges (10:100:10, the end included when it is reached). With "
       "--scope global: sizes over all layers (4000MiB)." },
     { "scope", 0, MOESIM_ARG_CHOICE, AT(scope), NULL, 0, 0, scopes,
@@ -89,7 +89,8 @@ const moesim_usage moesim_usage_run = {
                 "  moesim run t.h5 --policy lru --policy oled:confidence=none --cache 10:100:10 \\\n"
                 "      --baseline lru --format json\n"
                 "  moesim run t.h5 --policy lru --scope global --cache 4000MiB\n"
-                "  moesim run t.h5 --policy lru,oled-full,full --cache 60 --profile h200-host --bandwidth 32\n",
+                "  moesim run t.h5 --policy lru,oled-full,full --cache 60 --profile h200-host \\\n"
+                "      --bandwidth 32\n",
     .args = args,
     .min_positional = 1,
     .max_positional = 1,
@@ -266,6 +267,9 @@ static void print_help(void)
     for (size_t k = 0; k < moesim_num_figures(true); k++)
         moesim_args_row(stdout, moesim_figure_at(k).name, 2, 28, moesim_figure_at(k).help);
     fputs("\nThe last ones, from tpot_ms on, need --time or --profile.\n", stdout);
+    fputs("\nEnvironment:\n", stdout);
+    moesim_args_row(stdout, "MOESIM_CPU", 2, 14, "Which code counts, for tests: base runs on any processor. The default is the "
+                    "fastest that this one can run; the output does not depend on it.");
 }
 
 moesim_code moesim_cmd_run(int argc, char **argv, moesim_error *err)

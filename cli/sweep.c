@@ -17,8 +17,8 @@
 #define AT(field) offsetof(moesim_sweep_options, field)
 
 static const moesim_arg args[] = {
-    { "policy", 0, MOESIM_ARG_LIST, AT(policy), "P[,P…]", 0, 0, NULL, "Policies, as for moesim run." },
-    { "cache", 0, MOESIM_ARG_LIST, AT(cache), "N[,N…]", 0, 0, NULL,
+    { "policy", 0, MOESIM_ARG_LIST, AT(policy), "P[,P…]", 0, MOESIM_SWEEP_POLICIES, NULL, "Policies, as for moesim run." },
+    { "cache", 0, MOESIM_ARG_LIST, AT(cache), "N[,N…]", 0, MOESIM_MAX_CACHES, NULL,
       "Capacities: experts per layer, lists (20,40) and ranges (10:250:10)." },
     { "curve", 0, MOESIM_ARG_FLAG, AT(curve), NULL, 0, 0, NULL, "All capacities from 1 to the experts of a layer." },
     { "gpu-memory", 0, MOESIM_ARG_BYTES, AT(gpu_memory), "BYTES", 0, 0, NULL,
@@ -27,9 +27,10 @@ static const moesim_arg args[] = {
     { "context", 0, MOESIM_ARG_U64, AT(context), "L", 0, 1e9, NULL, "Tokens whose keys and values are kept, per sequence." },
     { "workspace", 0, MOESIM_ARG_BYTES, AT(workspace), "BYTES", 0, 0, NULL,
       "Activations and library buffers, with --gpu-memory (default 512MiB)." },
-    { "bandwidth", 0, MOESIM_ARG_LIST, AT(bandwidth), "B[,B…]", 0, 0, NULL,
+    { "bandwidth", 0, MOESIM_ARG_LIST, AT(bandwidth), "B[,B…]", 0, MOESIM_SWEEP_VALUES, NULL,
       "Of the link, GB/s or with a unit (default: the profile's)." },
-    { "batch", 0, MOESIM_ARG_LIST, AT(batch), "b[,b…]", 0, 0, NULL, "Requests that decode together (default 1)." },
+    { "batch", 0, MOESIM_ARG_LIST, AT(batch), "b[,b…]", 0, MOESIM_SWEEP_VALUES, NULL,
+      "Requests that decode together (default 1)." },
     { "profile", 0, MOESIM_ARG_LIST, AT(profile), "F[,F…]", 0, 0, NULL,
       "Hardware profiles, names or files (default with --bandwidth or --time: pcie5-default). Without any of the three the "
       "sweep counts." },

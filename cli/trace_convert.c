@@ -21,7 +21,7 @@ static const moesim_arg args[] = {
     { .name = "compression", .type = MOESIM_ARG_CHOICE, .offset = offsetof(settings, compression), .choices = compressions,
       .help = "How to compress; zstd (the default) is read several times faster, gzip by every program that reads HDF5." },
     { .name = "level", .type = MOESIM_ARG_U64, .offset = offsetof(settings, level), .value = "N", .min = 1, .max = 19,
-      .help = "Effort, 1..19 for zstd (default 3), 1..9 for gzip (default 6)." },
+      .help = "Effort: for zstd 3 by default, for gzip 6 and at most 9." },
     { .name = "old-format", .type = MOESIM_ARG_FLAG, .offset = offsetof(settings, old_format),
       .help = "Accept a file with an old HDF5 superblock. It is read in a child process under memory and CPU limits." },
     { .name = NULL },

@@ -49,7 +49,7 @@ static void report(const char *out, const moesim_trace_info *from, const moesim_
                    const moesim_copy_result *r)
 {
     moesim_print_clean(stdout, out);
-    printf(": %" PRIu32 " of %" PRIu32 " requests, numbered anew; layers %" PRIu32 "..%" PRIu32 " of 0..%" PRIu32
+    printf(": %" PRIu32 " of %" PRIu32 " requests, numbered anew; layers %" PRIu64 "..%" PRIu64 " of 0..%" PRIu32
            "; %" PRIu64 " of %" PRIu64 " passes, %" PRIu64 " of %" PRIu64 " rows\n",
            r->requests, from->num_requests, s->layer_begin, s->layer_begin + r->layers - 1, from->num_layers - 1,
            r->passes, from->num_passes, r->rows, from->num_rows);
@@ -60,12 +60,11 @@ static moesim_code select_part(const settings *s, const char *in, const char *ou
     if (!s->requests.given && !s->layers.given && s->workload == NULL)
         return moesim_fail(err, MOESIM_E_USAGE, "nothing to select by; give --requests, --layers or --workload (the whole "
                            "trace is what `moesim trace convert` writes)");
-    const uint64_t layer_end = s->layers.given && s->layers.end < UINT32_MAX ? s->layers.end : UINT32_MAX;
     const moesim_copy_selection selection = {
         .request_begin = s->requests.given ? s->requests.begin : 0,
         .request_end = s->requests.given ? s->requests.end : UINT64_MAX,
-        .layer_begin = s->layers.begin < UINT32_MAX ? (uint32_t)s->layers.begin : UINT32_MAX,
-        .layer_end = (uint32_t)layer_end,
+        .layer_begin = s->layers.given ? s->layers.begin : 0,
+        .layer_end = s->layers.given ? s->layers.end : UINT64_MAX,
         .workload = s->workload,
     };
     const moesim_writer_options options = { s->compression, 0 };

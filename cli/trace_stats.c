@@ -23,7 +23,7 @@ typedef struct settings {
 } settings;
 
 static const moesim_arg args[] = {
-    { .name = "cache", .type = MOESIM_ARG_LIST, .offset = offsetof(settings, cache), .value = "N[,N...]",
+    { .name = "cache", .type = MOESIM_ARG_LIST, .offset = offsetof(settings, cache), .value = "N[,N...]", .max = MOESIM_MAX_CACHES,
       .help = "Slots per layer for which the regime r = |A| / slots is shown, or ranges a:b:s; 40,100 is the default." },
     { .name = "format", .type = MOESIM_ARG_CHOICE, .offset = offsetof(settings, format), .choices = moesim_formats,
       .help = "How to print; a table is the default." },

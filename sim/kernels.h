@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/error.h"
+
 /* Where the boundary of the selection before was, for the next one of the same layer; zeroed: nowhere yet. A hint says where
  * to look first, never what is kept. */
 typedef struct moesim_hint {
@@ -41,6 +43,9 @@ typedef struct moesim_kernels {
 
 /* Chosen once; thread-safe. */
 const moesim_kernels *moesim_kernels_get(void);
+
+/* MOESIM_E_USAGE where MOESIM_CPU in the environment asks for a variant that is not among moesim_kernels_all(). */
+moesim_code moesim_kernels_check(moesim_error *err);
 
 /* Every variant this machine can run, NULL-ended, for tests and benchmarks; [0] is the baseline. */
 const moesim_kernels *const *moesim_kernels_all(void);

@@ -227,15 +227,15 @@ moesim_code moesim_loader_step(moesim_loader *l, moesim_buffer *b, const moesim_
     return MOESIM_OK;
 }
 
-static moesim_code too_large(const moesim_layout *layout, const moesim_planned *planned, size_t window_bytes,
-                             moesim_error *err)
+static moesim_code too_large(const char *path, const moesim_layout *layout, const moesim_planned *planned,
+                             size_t window_bytes, moesim_error *err)
 {
     const uint64_t active = (uint64_t)layout->experts * layout->layers;
     const moesim_extent alone = { 1, planned->num_parts, planned->num_rows, active };
-    return moesim_fail(err, MOESIM_E_LIMIT,
-                       "/pass/row_offset[%llu]: a step of %llu rows needs up to %zu bytes, a window has %zu; "
-                       "raise --window", (unsigned long long)planned->part[0].pass,
-                       (unsigned long long)planned->num_rows, moesim_layout_bytes(layout, &alone), window_bytes);
+    return moesim_fail(err, MOESIM_E_USAGE,
+                       "option --window: %zu bytes are too few: %s: /pass/row_offset[%llu]: a step of %llu rows needs up to %zu",
+                       window_bytes, path, (unsigned long long)planned->part[0].pass, (unsigned long long)planned->num_rows,
+                       moesim_layout_bytes(layout, &alone));
 }
 
 moesim_code moesim_walk_window(moesim_schedule *schedule, const moesim_layout *layout, size_t window_bytes,
@@ -250,7 +250,7 @@ moesim_code moesim_walk_window(moesim_schedule *schedule, const moesim_layout *l
         if (planned->num_parts == 0)
             return MOESIM_OK;
         if (!moesim_extent_add(layout, extent, planned->num_rows, planned->num_parts, window_bytes))
-            return extent->steps > 0 ? MOESIM_OK : too_large(layout, planned, window_bytes, err);
+            return extent->steps > 0 ? MOESIM_OK : too_large(moesim_schedule_path(schedule), layout, planned, window_bytes, err);
         if (moesim_interrupted())
             return moesim_fail(err, MOESIM_E_INTERRUPTED, "interrupted");
         code = each != NULL ? each(cookie, planned, err) : MOESIM_OK;

@@ -150,6 +150,11 @@ static void describe(moesim_schedule *s)
     p->part = s->part;
 }
 
+const char *moesim_schedule_path(const moesim_schedule *schedule)
+{
+    return schedule->info->path;
+}
+
 moesim_code moesim_schedule_peek(moesim_schedule *s, const moesim_planned **out, moesim_error *err)
 {
     if (!s->peeked) {

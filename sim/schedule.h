@@ -50,6 +50,8 @@ moesim_code moesim_schedule_open(moesim_trace *trace, const moesim_window_params
                                  moesim_error *err);
 void moesim_schedule_close(moesim_schedule **schedule);
 
+const char *moesim_schedule_path(const moesim_schedule *schedule);   /* of its trace, for messages */
+
 /* The step that comes next, without taking it. */
 moesim_code moesim_schedule_peek(moesim_schedule *schedule, const moesim_planned **out, moesim_error *err);
 void moesim_schedule_advance(moesim_schedule *schedule);   /* after a successful peek */

@@ -4,6 +4,7 @@
  */
 #include "traces/copy.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,34 +39,46 @@ moesim_code moesim_refuse_same_file(const char *in, const char *out, moesim_erro
     return moesim_fail(err, MOESIM_E_USAGE, "%s is the input itself; name another output file", out);
 }
 
+/* Puts `have` for an open end; what: "requests". */
+static moesim_code check_range(const copy *c, const char *what, uint64_t begin, uint64_t *end, uint64_t have, moesim_error *err)
+{
+    if (*end == UINT64_MAX)
+        *end = have > begin ? have : begin;
+    if (begin < *end && *end <= have)
+        return MOESIM_OK;
+    return moesim_fail(err, MOESIM_E_USAGE, "%s: the selection of %s %" PRIu64 ":%" PRIu64 " is empty or reaches beyond the "
+                       "trace, which has 0:%" PRIu64, c->from->path, what, begin, *end, have);
+}
+
 static moesim_code choose_requests(copy *c, const moesim_copy_selection *s, moesim_error *err)
 {
     void *memory = NULL;
-    const moesim_code code = moesim_alloc(c->from->num_requests, sizeof *c->number, "request numbers", &memory, err);
+    uint64_t end = s->request_end;
+    moesim_code code = moesim_alloc(c->from->num_requests, sizeof *c->number, "request numbers", &memory, err);
     c->number = memory;
+    if (code == MOESIM_OK && (c->from->num_requests > 0 || s->request_begin > 0 || end != UINT64_MAX))
+        code = check_range(c, "requests", s->request_begin, &end, c->from->num_requests, err);
     if (code != MOESIM_OK)
         return code;
     for (uint32_t q = 0; q < c->from->num_requests; q++) {
         const moesim_trace_request *r = moesim_trace_get_request(c->in, q);
-        const bool keep = q >= s->request_begin && q < s->request_end &&
+        const bool keep = q >= s->request_begin && q < end &&
                           (s->workload == NULL || strcmp(s->workload, r->workload) == 0);
         c->number[q] = keep ? c->result.requests++ : DROPPED;
     }
     if (c->result.requests > 0 || c->from->num_requests == 0)
         return MOESIM_OK;
-    return moesim_fail(err, MOESIM_E_USAGE, "%s: the selection keeps none of the requests 0..%u%s%s", c->from->path,
-                       c->from->num_requests - 1, s->workload != NULL ? "; workload " : "",
-                       s->workload != NULL ? s->workload : "");
+    return moesim_fail(err, MOESIM_E_USAGE, "%s: none of the selected requests is of workload %s", c->from->path, s->workload);
 }
 
 static moesim_code choose_layers(copy *c, const moesim_copy_selection *s, moesim_error *err)
 {
-    const uint32_t all = c->from->num_layers, end = s->layer_end < all ? s->layer_end : all;
-    if (s->layer_begin >= end)
-        return moesim_fail(err, MOESIM_E_USAGE, "%s: the selection keeps no layer; the trace has MoE layers 0..%u",
-                           c->from->path, all - 1);
-    c->layer_begin = s->layer_begin;
-    c->info.num_layers = c->result.layers = end - s->layer_begin;
+    const uint32_t all = c->from->num_layers;
+    uint64_t end = s->layer_end;
+    if (check_range(c, "MoE layers", s->layer_begin, &end, all, err) != MOESIM_OK)
+        return err->code;
+    c->layer_begin = (uint32_t)s->layer_begin;
+    c->info.num_layers = c->result.layers = (uint32_t)(end - s->layer_begin);
     c->slice = c->info.num_layers < all;
     return MOESIM_OK;
 }
@@ -193,7 +206,7 @@ static moesim_code write_copy(copy *c, const char *path, const moesim_writer_opt
 
 static moesim_code prepare(copy *c, const moesim_copy_selection *selection, const char *source_digest, moesim_error *err)
 {
-    const moesim_copy_selection all = {0, UINT64_MAX, 0, UINT32_MAX, NULL};
+    const moesim_copy_selection all = {0, UINT64_MAX, 0, UINT64_MAX, NULL};
     const moesim_copy_selection *s = selection != NULL ? selection : &all;
     c->info = *c->from;
     moesim_code code = MOESIM_OK;

@@ -10,8 +10,8 @@
 #include "traces/writer.h"
 
 typedef struct moesim_copy_selection {
-    uint64_t request_begin, request_end;   /* [begin, end) of request numbers; end beyond Q means Q */
-    uint32_t layer_begin, layer_end;       /* [begin, end) of MoE layer numbers; end beyond M means M */
+    uint64_t request_begin, request_end;   /* [begin, end) of request numbers; end UINT64_MAX: to the last */
+    uint64_t layer_begin, layer_end;       /* [begin, end) of MoE layer numbers; end UINT64_MAX: to the last */
     const char *workload;                  /* keep requests of this workload alone; NULL: any */
 } moesim_copy_selection;
 
@@ -21,8 +21,8 @@ typedef struct moesim_copy_result {
 } moesim_copy_result;
 
 /* selection NULL: everything. Kept requests are numbered anew from 0, kept layers too (their /model/moe_layer_id stays).
- * source_digest: what to store; NULL computes the digest of the input. A selection without a request, a layer or a pass, or
- * an output that is the input, is MOESIM_E_USAGE. options, result and err may be NULL. */
+ * source_digest: what to store; NULL computes the digest of the input. A selection without a request, a layer or a pass or
+ * beyond what the trace has, and an output that is the input, are MOESIM_E_USAGE. options, result and err may be NULL. */
 moesim_code moesim_trace_copy(moesim_trace *in, const char *path, const moesim_copy_selection *selection,
                               const char *source_digest, const moesim_writer_options *options, moesim_copy_result *result,
                               moesim_error *err);

@@ -29,6 +29,17 @@
 #define LIMIT_MEMORY 1
 #endif
 
+/* Sets both limits, but never above the hard limit that already holds, which only a privileged process may raise. */
+static bool limit(int resource, rlim_t most)
+{
+    struct rlimit now;
+    if (getrlimit(resource, &now) != 0)
+        return false;
+    const rlim_t least = now.rlim_max < most ? now.rlim_max : most;   /* RLIM_INFINITY is the largest */
+    now = (struct rlimit){least, least};
+    return setrlimit(resource, &now) == 0;
+}
+
 /* In the child: no core file, no output, limits. Default actions, so that a sanitizer's or a caller's handler cannot turn a
  * crash into something else. */
 static bool confine(const moesim_child_limits *limits)
@@ -39,17 +50,17 @@ static bool confine(const moesim_child_limits *limits)
     static const int fatal[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGXCPU};
     for (size_t i = 0; i < sizeof fatal / sizeof fatal[0]; i++)
         signal(fatal[i], SIG_DFL);
-    const struct rlimit core = {0, 0}, cpu = {limits->cpu_seconds, limits->cpu_seconds};
-    const struct rlimit memory = {limits->memory_bytes, limits->memory_bytes};
-    return setrlimit(RLIMIT_CORE, &core) == 0 && setrlimit(RLIMIT_CPU, &cpu) == 0 &&
-           (!LIMIT_MEMORY || setrlimit(RLIMIT_AS, &memory) == 0);
+    return limit(RLIMIT_CORE, 0) && limit(RLIMIT_CPU, limits->cpu_seconds) &&
+           (!LIMIT_MEMORY || limit(RLIMIT_AS, limits->memory_bytes));
 }
 
-static void child(moesim_child_work *work, void *cookie, const moesim_child_limits *limits, int pipe_end)
+static void child(moesim_child_work *work, void *cookie, const moesim_child_limits *limits, const char *path,
+                  int pipe_end)
 {
     moesim_error err = MOESIM_ERROR_INIT;
     if (!confine(limits))
-        moesim_fail(&err, MOESIM_E_IO, "cannot limit a child process: %s", strerror(errno));
+        moesim_fail(&err, MOESIM_E_IO, "%s: cannot limit the child process that would read it: %s; repack the file with "
+                    "`h5repack --low=2 --high=2` where it is trusted", path, strerror(errno));
     else
         work(cookie, &err);
     /* One write of less than PIPE_BUF bytes: the parent gets all of it or nothing. */
@@ -102,7 +113,7 @@ moesim_code moesim_child_run(moesim_child_work *work, void *cookie, const moesim
     const pid_t pid = fork();
     if (pid == 0) {
         close(ends[0]);
-        child(work, cookie, limits, ends[1]);
+        child(work, cookie, limits, path, ends[1]);
     }
     const int fork_errno = errno;
     close(ends[1]);

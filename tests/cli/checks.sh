@@ -186,13 +186,21 @@ check_decisions_appear_complete_or_not_at_all() {
 }
 
 check_interruption_leaves_nothing() {
+    local signal
+    for signal in TERM HUP; do    # INT is ignored by background jobs of a script
+        interrupt "$signal"
+    done
+}
+
+# interrupt SIGNAL: a run that gets it ends soon, says so, and leaves no file.
+interrupt() {
     local child waited=0 status=0
-    mkdir files
+    mkdir -p files
     "$MOESIM" run "$SAMPLE" --policy oled,surv,lfru,belady,next-pass,random --cache 1:256 --threads 1 --csv files/r.csv \
         </dev/null >run.out 2>run.err &
     child=$!
     sleep 0.4
-    kill -INT "$child" 2>/dev/null || skip "the run ended before it could be interrupted"
+    kill -"$1" "$child" 2>/dev/null || skip "the run ended before it could be interrupted"
     while kill -0 "$child" 2>/dev/null; do
         waited=$((waited + 1))
         if [ "$waited" -gt 2400 ]; then

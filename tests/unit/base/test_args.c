@@ -29,7 +29,7 @@ static const moesim_arg args[] = {
       "A file with a help text that is long enough to be wrapped: naïve words, ≤ 80 columns, whatever the bytes." },
     { "format", 0, MOESIM_ARG_CHOICE, offsetof(store, format), NULL, 0, 0, formats, "A choice." },
     { "requests", 0, MOESIM_ARG_RANGE, offsetof(store, requests), "a:b", 0, 0, NULL, "A range." },
-    { "policy", 0, MOESIM_ARG_LIST, offsetof(store, policy), "P", 0, 0, NULL, "Again and again." },
+    { "policy", 0, MOESIM_ARG_LIST, offsetof(store, policy), "P", 0, 16, NULL, "Again and again." },
     { NULL, 0, MOESIM_ARG_FLAG, 0, NULL, 0, 0, NULL, NULL },
 };
 
@@ -120,6 +120,7 @@ START_TEST(refusals)
         { "test a --requests 3:3", "is empty" },
         { "test a --requests 5:2", "is empty" },
         { "test a --requests 1:x", "not a whole number" },
+        { "test a --requests 0:18446744073709551615", "outside 0 to 18446744073709551614" },
         { "test a --memory 3XB", "not a number of bytes" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -171,6 +172,10 @@ START_TEST(help_fits_80_columns)
     }
     ck_assert_ptr_nonnull(strstr(text, "--format table|csv|json"));
     ck_assert_ptr_nonnull(strstr(text, "-o, --output FILE"));
+    ck_assert_ptr_nonnull(strstr(text, "A number. From 1 to 64.\n"));
+    ck_assert_ptr_nonnull(strstr(text, "A real. From 0 to 1.\n"));
+    ck_assert_ptr_nonnull(strstr(text, "Again and again. At most 16.\n"));
+    ck_assert_ptr_nonnull(strstr(text, "A size.\n"));
     ck_assert_ptr_nonnull(strstr(text, "-h, --help"));
     ck_assert_ptr_nonnull(strstr(text, "Examples:\n  moesim test x\n"));
     free(text);

@@ -3,7 +3,9 @@
  * Messages: text, code, cutting, prefixes, exit statuses; interruption by signals.
  */
 #include <signal.h>
+#include <stdbool.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -71,6 +73,7 @@ START_TEST(second_signal_kills)
     const pid_t child = fork();
     ck_assert_int_ge(child, 0);
     if (child == 0) {
+        signal(SIGINT, SIG_DFL);   /* a background job may have it ignored */
         moesim_interrupt_install();
         if (moesim_interrupted())
             _exit(10);
@@ -87,4 +90,34 @@ START_TEST(second_signal_kills)
 }
 END_TEST
 
-RUN_TESTS("error", fail_fills_code_and_text, long_text_is_cut, prefix_goes_before, exit_statuses, second_signal_kills)
+/* The status of a child that installs the handlers, raises `number` and then ends with 3 if interrupted, else 4. */
+static int raised(int number, bool ignored)
+{
+    const pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        signal(number, ignored ? SIG_IGN : SIG_DFL);
+        moesim_interrupt_install();
+        raise(number);
+        _exit(moesim_interrupted() ? 3 : 4);
+    }
+    int status = 0;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    return status;
+}
+
+START_TEST(signals)
+{
+    static const int stop[] = { SIGINT, SIGTERM, SIGHUP }, fatal[] = { SIGPIPE, SIGQUIT, SIGXCPU };
+    const struct rlimit none = { 0, 0 };
+    setrlimit(RLIMIT_CORE, &none);
+    for (size_t i = 0; i < 3; i++) {
+        ck_assert_int_eq(WEXITSTATUS(raised(stop[i], false)), 3);
+        ck_assert_int_eq(WTERMSIG(raised(fatal[i], false)), fatal[i]);
+        ck_assert_int_eq(WEXITSTATUS(raised(stop[i], true)), 4);
+        ck_assert_int_eq(WEXITSTATUS(raised(fatal[i], true)), 4);
+    }
+}
+END_TEST
+
+RUN_TESTS("error", fail_fills_code_and_text, long_text_is_cut, prefix_goes_before, exit_statuses, second_signal_kills, signals)

@@ -48,9 +48,11 @@ START_TEST(bytes)
     static const struct { const char *text; uint64_t bytes; } good[] = {
         { "123", 123 }, { "0", 0 }, { "4000MiB", UINT64_C(4194304000) }, { "1.5GB", UINT64_C(1500000000) },
         { "2GiB", UINT64_C(2147483648) }, { "1kB", 1000 }, { "7B", 7 }, { "18446744073709551615", UINT64_MAX },
-        { "1TiB", UINT64_C(1099511627776) }, { "0.5KiB", 512 },
+        { "1TiB", UINT64_C(1099511627776) }, { "0.5KiB", 512 }, { "7.0B", 7 }, { "1.1kB", 1100 }, { "0.0001kB", 0 },
+        { "3.0", 3 },
     };
-    static const char *const bad[] = { "", "MiB", "-1MiB", "1 MiB", "1mb", "1MiBs", "99999999TiB", "1e400B", "nanB" };
+    static const char *const bad[] = { "", "MiB", "-1MiB", "1 MiB", "1mb", "1MiBs", "99999999TiB", "1e400B", "nanB",
+                                       "1.5", "1.5B", "400KB", "4K" };
     uint64_t u = 0;
     for (size_t k = 0; k < sizeof good / sizeof good[0]; k++) {
         ck_assert_int_eq(moesim_parse_bytes(good[k].text, "size", &u, &err), MOESIM_OK);
@@ -58,6 +60,10 @@ START_TEST(bytes)
     }
     for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++)
         ck_assert_msg(moesim_parse_bytes(bad[k], "size", &u, &err) == MOESIM_E_USAGE, "'%s' passed", bad[k]);
+    ck_assert_int_eq(moesim_parse_bytes("1.5B", "size", &u, &err), MOESIM_E_USAGE);
+    ck_assert_str_eq(err.text, "size: 1.5B is not a whole number of bytes");
+    ck_assert_int_eq(moesim_parse_bytes("400KB", "size", &u, &err), MOESIM_E_USAGE);
+    ck_assert_str_eq(err.text, "size: '400KB': no unit is written so; did you mean '400kB'?");
 }
 END_TEST
 

@@ -241,7 +241,7 @@ START_TEST(refusals_name_the_remedy)
     params.batch = MOESIM_MAX_BATCH + 1;
     check_refusal(path, params, MOESIM_E_USAGE, "--batch");
     params = ref_params(1 << 10);
-    check_refusal(path, params, MOESIM_E_LIMIT, "--window");
+    check_refusal(path, params, MOESIM_E_USAGE, "--window");
     params = ref_params(64 << 20);
     params.batch = 2;
     check_refusal(write_busy(54, 3), params, MOESIM_E_USAGE, "recorded with batching");

@@ -62,8 +62,8 @@ END_TEST
 START_TEST(select_part)
 {
     static const struct { moesim_copy_selection selection; uint32_t requests, layers, first_request; } part[] = {
-        {{0, 3, 0, UINT32_MAX, NULL}, 3, 5, 0}, {{2, UINT64_MAX, 0, 5, NULL}, 4, 5, 2}, {{4, 5, 1, 3, NULL}, 1, 2, 4},
-        {{0, 100, 4, 100, NULL}, 6, 1, 0}, {{3, 6, 0, 2, NULL}, 3, 2, 3},
+        {{0, 3, 0, UINT64_MAX, NULL}, 3, 5, 0}, {{2, UINT64_MAX, 0, 5, NULL}, 4, 5, 2}, {{4, 5, 1, 3, NULL}, 1, 2, 4},
+        {{0, UINT64_MAX, 4, UINT64_MAX, NULL}, 6, 1, 0}, {{3, 6, 0, 2, NULL}, 3, 2, 3},
     };
     struct test_trace t;
     moesim_error err = MOESIM_ERROR_INIT;
@@ -75,7 +75,7 @@ START_TEST(select_part)
                       "%s", err.text);
         ck_assert_uint_eq(result.requests, part[i].requests);
         ck_assert_uint_eq(result.layers, part[i].layers);
-        check_same_content(test_path("a.h5"), test_path("b.h5"), part[i].selection.layer_begin, part[i].first_request);
+        check_same_content(test_path("a.h5"), test_path("b.h5"), (uint32_t)part[i].selection.layer_begin, part[i].first_request);
         check_source(test_path("a.h5"), test_path("b.h5"));
     }
     test_trace_fini(&t);
@@ -143,9 +143,11 @@ START_TEST(refusals)
     ck_assert_int_eq(symlink("a.h5", test_path("link.h5")), 0);
     ck_assert_int_eq(link(test_path("a.h5"), test_path("hard.h5")), 0);
     const struct { moesim_copy_selection selection; const char *part; } bad[] = {
-        {{6, 9, 0, 1, NULL}, "none of the requests 0..5"}, {{3, 3, 0, 1, NULL}, "none of the requests"},
-        {{0, 6, 0, 1, "absent"}, "workload absent"}, {{0, 6, 5, 9, NULL}, "MoE layers 0..4"},
-        {{0, 6, 2, 2, NULL}, "keeps no layer"},
+        {{6, 9, 0, 1, NULL}, "requests 6:9 is empty or reaches beyond the trace, which has 0:6"},
+        {{0, 7, 0, 1, NULL}, "requests 0:7 "}, {{3, 3, 0, 1, NULL}, "requests 3:3 "}, {{6, UINT64_MAX, 0, 1, NULL}, "requests 6:6 "},
+        {{0, 6, 0, 1, "absent"}, "workload absent"}, {{0, 6, 5, 9, NULL}, "MoE layers 5:9 is empty or reaches beyond"},
+        {{0, 6, 0, 6, NULL}, "MoE layers 0:6 "}, {{0, 6, 0, UINT32_MAX, NULL}, "which has 0:5"}, {{0, 6, 2, 2, NULL}, "layers 2:2"},
+        {{0, 6, 5, UINT64_MAX, NULL}, "layers 5:5"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         ck_assert_int_ne(copy(test_path("a.h5"), test_path("b.h5"), &bad[i].selection, MOESIM_ZSTD, NULL, &err), MOESIM_OK);
