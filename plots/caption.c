@@ -165,7 +165,7 @@ moesim_code moesim_caption_cells(const moesim_cells *cells, moesim_chart *chart,
         moesim_line_add(chart->subtitle, "%s", text);
     }
     if (any_clairvoyant(cells))
-        moesim_line_add(chart->footer, "† clairvoyant: knows what the trace will do");
+        moesim_line_add(chart->footer, "† clairvoyant: reads what no running system can know");
     if (priced)
         profile(cells, chart);
     traces(cells, chart);

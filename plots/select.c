@@ -181,10 +181,13 @@ static bool is_bound(const char *policy)
     return false;
 }
 
+/* Clairvoyant, or not causal: no running system can know what it reads. */
 static bool is_clairvoyant(const moesim_table *t, size_t row, const char *policy)
 {
-    const double said = moesim_cells_number(t, "clairvoyant", row);
-    return isnan(said) ? is_bound(policy) || strstr(policy, "hindsight") != NULL : said != 0;
+    const double said = moesim_cells_number(t, "clairvoyant", row), not_causal = moesim_cells_number(t, "non_causal", row);
+    if (isnan(said))
+        return is_bound(policy) || strstr(policy, "hindsight") != NULL;
+    return said != 0 || (!isnan(not_causal) && not_causal != 0);
 }
 
 static bool wanted_policy(const moesim_plot_request *q, const char *name)

@@ -1,0 +1,1 @@
+moesim sweep sample.h5 --policy lru,belady,ideal --cache 40,80,120 -o r.h5 >/dev/null && moesim plot r.h5 curve -o f.svg --keep && awk '/^#/ { print } /^[0-9N]/ { printf "%.6g %.6g %.6g %.6g\n", $1, $2, $3, $4 }' f.svg.dat

@@ -1,0 +1,1 @@
+moesim sweep sample.h5 --policy lru,oled,full --cache 40,120 --bandwidth 16,64 --as llada2.0-mini -o r.h5 >/dev/null && for f in misses tpot breakdown curve tpot-curve bandwidth grid; do moesim plot r.h5 $f -o $f.svg || exit 1; done && grep -o 'routing of .* priced as [^<]*' grid.svg && grep -o 'profile .*(neutral)' tpot.svg && ls
