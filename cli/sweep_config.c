@@ -39,7 +39,8 @@ static json_t *traces(const moesim_sweep *s)
 {
     json_t *array = json_array();
     for (size_t i = 0; i < s->num_traces; i++)
-        json_array_append_new(array, json_pack("{s:o, s:s}", "path", moesim_json_text(s->trace[i].path), "digest", s->trace[i].digest));
+        json_array_append_new(array, json_pack("{s:o, s:s}", "path", moesim_json_text(s->trace[i].path), "digest",
+                                               s->trace[i].digest));
     return array;
 }
 
