@@ -34,7 +34,8 @@ const moesim_usage moesim_usage_compare = {
                "options. Each difference is A - B over the requests that both have, with a 95 % interval from resampled "
                "requests and a sign-flip test. Fails if no cell is common.",
     .examples = "  moesim compare before.h5 after.h5\n"
-                "  moesim compare sweep.h5 sweep.h5 --a-policy oled --b-policy lru --metric tpot_ms\n",
+                "  moesim compare sweep.h5 sweep.h5 --a-policy oled --b-policy lru \\\n"
+                "      --metric tpot_ms\n",
     .args = args,
     .min_positional = 2,
     .max_positional = 2,

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/paths.h"
 #include "cli/cli.h"
-#include "cli/paths.h"
 #include "cli/print.h"
 #include "sim/result.h"
 
@@ -93,8 +93,9 @@ static moesim_code check(const settings *s, const moesim_list *files, moesim_err
     if (s->output == NULL)
         return moesim_fail(err, MOESIM_E_USAGE, "moesim merge: name the merged result with -o FILE");
     for (size_t i = 0; i < files->n; i++) {
-        if (moesim_same_file(files->item[i], s->output))
-            return moesim_fail(err, MOESIM_E_USAGE, "%s: a result that is merged may not be written over", s->output);
+        const moesim_named_file in = { "a result to merge", files->item[i] }, out = { "option -o", s->output };
+        if (moesim_check_outputs(&in, 1, &out, 1, err) != MOESIM_OK)
+            return err->code;
         for (size_t k = 0; k < i; k++)
             if (moesim_same_file(files->item[i], files->item[k]))
                 return moesim_fail(err, MOESIM_E_USAGE, "%s is given twice", files->item[i]);

@@ -2,6 +2,7 @@
  *
  * moesim plot: figures of results.
  */
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,8 +10,8 @@
 
 #include "base/args.h"
 #include "base/options.h"
+#include "base/paths.h"
 #include "cli/cli.h"
-#include "cli/paths.h"
 #include "cli/print.h"
 #include "cli/stats_report.h"
 #include "plots/chart.h"
@@ -174,6 +175,17 @@ static moesim_code draw(const settings *s, const char *path, const moesim_figure
     return code;
 }
 
+/* The picture, and what --keep leaves beside it. */
+static moesim_code check_files(const settings *s, const char *result, moesim_error *err)
+{
+    char side[2][PATH_MAX + 8];
+    const moesim_named_file in = { "the result", result };
+    const moesim_named_file out[] = { { "option -o", s->output }, { "option --keep", side[0] }, { "option --keep", side[1] } };
+    (void)snprintf(side[0], sizeof side[0], "%s.gp", s->output);
+    (void)snprintf(side[1], sizeof side[1], "%s.dat", s->output);
+    return moesim_check_outputs(&in, 1, out, s->keep ? 3 : 1, err);
+}
+
 static moesim_code plot(const settings *s, const moesim_list *words, moesim_error *err)
 {
     moesim_list text = { 0 }, names = { 0 };
@@ -183,9 +195,9 @@ static moesim_code plot(const settings *s, const moesim_list *words, moesim_erro
         return moesim_fail(err, MOESIM_E_USAGE, "needed are a result and a figure; `moesim plot --list` shows the figures");
     if (s->output == NULL)
         return moesim_fail(err, MOESIM_E_USAGE, "option -o is missing: the file of the picture, ending in .png, .svg or .pdf");
-    if (moesim_same_file(words->item[0], s->output))
-        return moesim_fail(err, MOESIM_E_USAGE, "option -o names the result itself");
-    moesim_code code = moesim_figure_find(words->item[1], &figure, err);
+    moesim_code code = check_files(s, words->item[0], err);
+    if (code == MOESIM_OK)
+        code = moesim_figure_find(words->item[1], &figure, err);
     if (code == MOESIM_OK)
         code = split_policies(&s->policy, &text, &names, err);
     moesim_plot_request request = {

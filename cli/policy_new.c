@@ -11,6 +11,7 @@
 #include "base/output.h"
 #include "cli/cli.h"
 #include "cli/policy_template.h"
+#include "cli/print.h"
 #include "policies/registry.h"
 
 #define MAX_NAME 32u
@@ -84,6 +85,15 @@ static moesim_code write_template(const char *path, const char *name, moesim_err
     return moesim_output_commit(&out, err);
 }
 
+/* A word that a shell reads as it is: quoted, quotes in it apart. */
+static void print_quoted(const char *before, const char *word, const char *end)
+{
+    printf("%s'", before);
+    for (; *word != '\0'; word++)
+        fputs(*word == '\'' ? "'\\''" : (const char[]){ *word, '\0' }, stdout);
+    printf("%s'", end);
+}
+
 static moesim_code create(const char *name, const char *dir, moesim_error *err)
 {
     char base[MAX_FOLDER + MAX_NAME + 2], path[sizeof base + 2];
@@ -97,9 +107,14 @@ static moesim_code create(const char *name, const char *dir, moesim_error *err)
     code = write_template(path, name, err);
     if (code != MOESIM_OK)
         return code;
-    printf("Wrote %s. Build and run:\n", path);
-    printf("  cc -shared -fPIC -O2 -I'%s' '%s.c' -o '%s.so'\n", include_folder(), base, base);
-    printf("  moesim run TRACE --policy '%s.so:row-bonus=1' --policy lru --cache 40\n", base);
+    fputs("Wrote ", stdout);
+    moesim_print_clean(stdout, path);
+    fputs(". Build and run:\n  cc -shared -fPIC -O2 -I", stdout);
+    print_quoted("", include_folder(), "");
+    print_quoted(" ", base, ".c");
+    print_quoted(" -o ", base, ".so");
+    print_quoted("\n  moesim run TRACE --policy ", base, ".so:row-bonus=1");
+    fputs(" --policy lru --cache 40\n", stdout);
     return MOESIM_OK;
 }
 

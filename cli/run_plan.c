@@ -8,7 +8,7 @@
 
 #include "base/arena.h"
 #include "base/options.h"
-#include "cli/paths.h"
+#include "cli/outputs.h"
 #include "cli/run.h"
 
 #define OUTCOME_BYTES ((size_t)1 << 30)     /* most memory for per-request sums */
@@ -106,11 +106,11 @@ static moesim_code check_requests(moesim_report *r, moesim_error *err)
 static moesim_code check_files(const moesim_report *r, moesim_error *err)
 {
     const moesim_run_options *o = r->options;
-    if (moesim_same_file(o->csv, o->path) || moesim_same_file(o->decisions, o->path))
-        return moesim_fail(err, MOESIM_E_USAGE, "%s: the trace itself may not be written over", o->path);
-    if (moesim_same_file(o->csv, o->decisions))
-        return moesim_fail(err, MOESIM_E_USAGE, "%s: --csv and --decisions name the same file", o->csv);
-    return MOESIM_OK;
+    const moesim_named_file input = { "the trace", o->path };
+    const moesim_named_file output[] = { { "option --csv", o->csv }, { "option --decisions", o->decisions } };
+    const moesim_code code = moesim_check_outputs(&input, 1, output, 2, err);
+    return code != MOESIM_OK ? code
+        : moesim_check_sources(&o->pricing.profile, 1, r->policy, r->num_policies, output, 2, err);
 }
 
 static moesim_code check_together(const moesim_report *r, moesim_error *err)

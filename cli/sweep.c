@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "base/output.h"
 #include "cli/cli.h"
-#include "cli/paths.h"
 #include "cli/print.h"
 
 #define MAX_THREADS 256u
@@ -137,8 +136,6 @@ static moesim_code check_from(const moesim_sweep_options *o, moesim_error *err)
         if (word[i].given)
             return moesim_fail(err, MOESIM_E_USAGE, "option --from takes the configuration from %s; leave out %s", o->from,
                                word[i].name);
-    if (moesim_same_file(o->from, o->output))
-        return moesim_fail(err, MOESIM_E_USAGE, "%s: write to another file, so that the two can be compared", o->output);
     return MOESIM_OK;
 }
 

@@ -11,7 +11,7 @@
 #include "base/arena.h"
 #include "base/options.h"
 #include "cli/cli.h"
-#include "cli/paths.h"
+#include "cli/outputs.h"
 
 /* ---- axes ------------------------------------------------------------------------------------------------------------ */
 
@@ -23,8 +23,6 @@ static moesim_code open_trace(moesim_sweep *s, const char *path, moesim_error *e
     for (size_t i = 0; i < s->num_traces; i++)
         if (moesim_same_file(s->trace[i].path, path))
             return moesim_fail(err, MOESIM_E_USAGE, "%s is given twice", path);
-    if (moesim_same_file(path, s->options->output) || moesim_same_file(path, s->options->csv))
-        return moesim_fail(err, MOESIM_E_USAGE, "%s: the trace itself may not be written over", path);
     s->num_traces++;
     if (moesim_cli_open_trace(path, s->options->old_format, &t->trace, err) != MOESIM_OK ||
         moesim_digest_file(path, t->digest, err) != MOESIM_OK)
@@ -52,8 +50,6 @@ static moesim_code open_traces(moesim_sweep *s, moesim_error *err)
     for (size_t i = 0; i < traces->n; i++)
         if (open_trace(s, traces->item[i], err) != MOESIM_OK)
             return err->code;
-    if (moesim_same_file(s->options->csv, s->options->output))
-        return moesim_fail(err, MOESIM_E_USAGE, "%s: --csv and -o name the same file", s->options->csv);
     return MOESIM_OK;
 }
 
@@ -148,13 +144,27 @@ static moesim_code take_words(const moesim_list *given, const char *option, moes
     return code == MOESIM_OK && out->n == 0 ? moesim_list_add(out, NULL, err) : code;
 }
 
+/* Nothing that is read may be written over. */
+static moesim_code check_files(const moesim_sweep *s, moesim_error *err)
+{
+    const moesim_named_file output[] = { { "option --output", s->options->output }, { "option --csv", s->options->csv } };
+    const moesim_named_file from = { "option --from", s->options->from };
+    moesim_code code = moesim_check_outputs(&from, 1, output, 2, err);
+    for (size_t i = 0; i < s->num_traces && code == MOESIM_OK; i++) {
+        const moesim_named_file trace = { "the trace", s->trace[i].path };
+        code = moesim_check_outputs(&trace, 1, output, 2, err);
+    }
+    return code != MOESIM_OK ? code
+        : moesim_check_sources(s->profile.item, s->profile.n, s->policy, s->num_policies, output, 2, err);
+}
+
 static moesim_code read_axes(moesim_sweep *s, moesim_error *err)
 {
     const moesim_sweep_options *o = s->options;
     if (open_traces(s, err) != MOESIM_OK || add_policies(s, err) != MOESIM_OK ||
         each_word(s, &o->bandwidth, add_bandwidth, err) != MOESIM_OK || each_word(s, &o->batch, add_batch, err) != MOESIM_OK ||
         take_words(&o->profile, "profile", &s->profile, &s->profile_text, err) != MOESIM_OK ||
-        take_words(&o->dtype, "dtype", &s->dtype, &s->dtype_text, err) != MOESIM_OK)
+        take_words(&o->dtype, "dtype", &s->dtype, &s->dtype_text, err) != MOESIM_OK || check_files(s, err) != MOESIM_OK)
         return err->code;
     if (s->num_bandwidths == 0)
         s->bandwidth[s->num_bandwidths++] = 0;

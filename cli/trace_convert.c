@@ -50,8 +50,8 @@ static moesim_code convert(const settings *s, const char *in, const char *out, m
     moesim_trace_close(&trace);
     if (code == MOESIM_OK) {
         moesim_print_clean(stdout, out);
-        printf(": %" PRIu32 " requests, %" PRIu64 " passes, %" PRIu64 " rows, %s\n", result.requests, result.passes, result.rows,
-               compressions[s->compression]);
+        printf(": %" PRIu32 " requests, %" PRIu64 " passes, %" PRIu64 " rows, %s\n", result.requests, result.passes,
+               result.rows, compressions[s->compression]);
     }
     return code;
 }

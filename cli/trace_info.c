@@ -213,8 +213,9 @@ static json_t *json_workloads(const content *c)
     json_t *all = json_array();
     for (size_t i = 0; i < c->num_workloads; i++) {
         const workload *w = &c->workload[i];
-        json_t *row = json_pack("{s:o, s:o, s:o, s:o}", "workload", moesim_json_text(w->name), "requests", json_count(w->requests), "passes",
-                                json_count(w->passes), "prompt_tokens", json_count(w->prompt_tokens));
+        json_t *row = json_pack("{s:o, s:o, s:o, s:o}", "workload", moesim_json_text(w->name), "requests",
+                                json_count(w->requests), "passes", json_count(w->passes), "prompt_tokens",
+                                json_count(w->prompt_tokens));
         json_object_set_new(row, "output_tokens", c->output_tokens_known ? json_count(w->output_tokens) : json_null());
         json_array_append_new(all, row);
     }

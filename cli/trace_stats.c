@@ -23,7 +23,8 @@ typedef struct settings {
 } settings;
 
 static const moesim_arg args[] = {
-    { .name = "cache", .type = MOESIM_ARG_LIST, .offset = offsetof(settings, cache), .value = "N[,N...]", .max = MOESIM_MAX_CACHES,
+    { .name = "cache", .type = MOESIM_ARG_LIST, .offset = offsetof(settings, cache), .value = "N[,N...]",
+      .max = MOESIM_MAX_CACHES,
       .help = "Slots per layer for which the regime r = |A| / slots is shown, or ranges a:b:s; 40,100 is the default." },
     { .name = "format", .type = MOESIM_ARG_CHOICE, .offset = offsetof(settings, format), .choices = moesim_formats,
       .help = "How to print; a table is the default." },
@@ -125,8 +126,8 @@ static moesim_code print_json(const moesim_trace_stats *s, const moesim_trace_in
     }
     json_t *trace = json_pack("{s:o, s:s, s:o, s:i, s:i, s:i, s:i, s:I}", "path", moesim_json_text(info->path), "sha256",
                               info->digest, "model_id", moesim_json_text(info->model_id), "num_moe_layers",
-                              (int)s->num_layers, "num_experts", (int)s->num_experts, "top_k", (int)s->top_k, "block_length", (int)info->block_length,
-                              "decode_passes", (json_int_t)s->decode_passes);
+                              (int)s->num_layers, "num_experts", (int)s->num_experts, "top_k", (int)s->top_k, "block_length",
+                              (int)info->block_length, "decode_passes", (json_int_t)s->decode_passes);
     return moesim_print_json(stdout, json_pack("{s:s, s:o, s:o, s:{s:b, s:o, s:o}}", "schema", "moesim.trace-stats/1", "trace",
                                                trace, "figures", figures, "paper", "same_model", comparable, "note",
                                                moesim_json_text(text), "claims", claims), err);

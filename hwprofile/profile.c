@@ -21,10 +21,10 @@ const char *const *moesim_profile_names(void)
     return moesim_profile_text_names;
 }
 
-static bool is_path(const char *name)
+bool moesim_profile_is_file(const char *name)
 {
-    const size_t n = strlen(name);
-    return strchr(name, '/') != NULL || (n > 5 && strcmp(name + n - 5, ".json") == 0);
+    const size_t n = name != NULL ? strlen(name) : 0;
+    return n > 0 && (strchr(name, '/') != NULL || (n > 5 && strcmp(name + n - 5, ".json") == 0));
 }
 
 static moesim_code fail_name(const char *name, moesim_error *err)
@@ -97,7 +97,7 @@ static moesim_code load_file(const char *path, moesim_profile *out, moesim_error
 moesim_code moesim_profile_load(const char *name, moesim_profile *out, moesim_error *err)
 {
     char where[80];
-    if (is_path(name))
+    if (moesim_profile_is_file(name))
         return load_file(name, out, err);
     for (const moesim_profile_text *t = moesim_profile_texts; t->name != NULL; t++) {
         if (strcmp(t->name, name) != 0)

@@ -87,6 +87,9 @@ moesim_code moesim_profile_load(const char *name, moesim_profile *out, moesim_er
 /* The same from text in memory; `where` names it in messages and in out->path. Does not need a final zero. */
 moesim_code moesim_profile_parse(const char *text, size_t bytes, const char *where, moesim_profile *out, moesim_error *err);
 
+/* Is it a file that moesim_profile_load would read under this name? NULL is none. */
+bool moesim_profile_is_file(const char *name);
+
 /* NULL-ended; the first is the default of --profile. */
 const char *const *moesim_profile_names(void);
 

@@ -233,7 +233,8 @@ static moesim_code too_large(const char *path, const moesim_layout *layout, cons
     const uint64_t active = (uint64_t)layout->experts * layout->layers;
     const moesim_extent alone = { 1, planned->num_parts, planned->num_rows, active };
     return moesim_fail(err, MOESIM_E_USAGE,
-                       "option --window: %zu bytes are too few: %s: /pass/row_offset[%llu]: a step of %llu rows needs up to %zu",
+                       "option --window: %zu bytes are too few: %s: /pass/row_offset[%llu]: a step of %llu rows needs up to "
+                       "%zu",
                        window_bytes, path, (unsigned long long)planned->part[0].pass, (unsigned long long)planned->num_rows,
                        moesim_layout_bytes(layout, &alone));
 }
@@ -250,7 +251,8 @@ moesim_code moesim_walk_window(moesim_schedule *schedule, const moesim_layout *l
         if (planned->num_parts == 0)
             return MOESIM_OK;
         if (!moesim_extent_add(layout, extent, planned->num_rows, planned->num_parts, window_bytes))
-            return extent->steps > 0 ? MOESIM_OK : too_large(moesim_schedule_path(schedule), layout, planned, window_bytes, err);
+            return extent->steps > 0 ? MOESIM_OK
+                                     : too_large(moesim_schedule_path(schedule), layout, planned, window_bytes, err);
         if (moesim_interrupted())
             return moesim_fail(err, MOESIM_E_INTERRUPTED, "interrupted");
         code = each != NULL ? each(cookie, planned, err) : MOESIM_OK;

@@ -26,8 +26,8 @@ moesim_code moesim_loader_step(moesim_loader *loader, moesim_buffer *buffer, con
                                moesim_error *err);
 
 /* Takes the steps of one window off the schedule: as many as fit window_bytes under `layout`, at least one (a step that does
- * not fit alone is MOESIM_E_USAGE, of --window). `each` (may be NULL) is called per step; *extent is left empty at the end of the run.
- * Polls moesim_interrupted(). */
+ * not fit alone is MOESIM_E_USAGE, of --window). `each` (may be NULL) is called per step; *extent is left empty at the end of
+ * the run. Polls moesim_interrupted(). */
 typedef moesim_code moesim_walk_fn(void *cookie, const moesim_planned *planned, moesim_error *err);
 moesim_code moesim_walk_window(moesim_schedule *schedule, const moesim_layout *layout, size_t window_bytes,
                                moesim_walk_fn *each, void *cookie, moesim_extent *extent, moesim_error *err);

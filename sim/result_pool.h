@@ -16,8 +16,8 @@ typedef struct moesim_result_pool moesim_result_pool;
 moesim_code moesim_result_pool_create(moesim_result_pool **out, moesim_error *err);
 void moesim_result_pool_destroy(moesim_result_pool **pool);
 
-/* The one copy of a text, cleaned as moesim_text_clean does; it lives as long as the pool. A text of MOESIM_RESULT_TEXT_BYTES or
- * more is MOESIM_E_LIMIT. */
+/* The one copy of a text, cleaned as moesim_text_clean does; it lives as long as the pool. A text of MOESIM_RESULT_TEXT_BYTES
+ * or more is MOESIM_E_LIMIT. */
 moesim_code moesim_result_pool_text(moesim_result_pool *pool, const char *text, size_t length, char **out, moesim_error *err);
 
 /* Counts bytes that are about to be allocated; MOESIM_E_LIMIT beyond MOESIM_RESULT_BYTES. */

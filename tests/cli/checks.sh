@@ -216,6 +216,22 @@ interrupt() {
     [ -z "$(ls -A files)" ] || fail "left behind: $(ls -A files)"
 }
 
+# A policy from a shared object is an input as well.
+check_policies_are_not_written_over() {
+    command -v cc >/dev/null || skip "there is no cc to build a policy with"
+    local words=(--policy ./mine.so:row-bonus=1 --cache 40) output
+    succeed new policy new mine
+    cc -shared -fPIC -I"$ROOT/include" mine.c -o mine.so || fail "the new policy does not build"
+    cp mine.so before.so
+    for output in --csv --decisions; do
+        moesim run run "$SAMPLE" "${words[@]}" "$output" mine.so
+        [ "$status" -eq 2 ] || fail "run $output: exit status $status: $(<run.err)"
+    done
+    moesim sweep sweep "$SAMPLE" "${words[@]}" --output mine.so
+    [ "$status" -eq 2 ] || fail "sweep: exit status $status: $(<sweep.err)"
+    same before.so mine.so "the policy was touched"
+}
+
 check_closed_pipe_is_quiet() {
     local got
     got=$({ "$MOESIM" run "$SAMPLE" --policy lru --cache 1:256 --format csv | head -1 | cut -c1-6; } 2>pipe.err)

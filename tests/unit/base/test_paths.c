@@ -38,7 +38,8 @@ static void enter(void)
 
 static void leave(void)
 {
-    static const char *const names[] = { "x", "other", "hard", "soft", "sub/chain", "dangling", "sub/chain-to-new", "here", "loop" };
+    static const char *const names[] = { "x", "other", "hard", "soft", "sub/chain", "dangling", "sub/chain-to-new", "here",
+                                         "loop" };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         ck_assert_int_eq(unlink(names[i]), 0);
     ck_assert_int_eq(rmdir("sub"), 0);

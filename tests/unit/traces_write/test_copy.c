@@ -75,7 +75,8 @@ START_TEST(select_part)
                       "%s", err.text);
         ck_assert_uint_eq(result.requests, part[i].requests);
         ck_assert_uint_eq(result.layers, part[i].layers);
-        check_same_content(test_path("a.h5"), test_path("b.h5"), (uint32_t)part[i].selection.layer_begin, part[i].first_request);
+        check_same_content(test_path("a.h5"), test_path("b.h5"), (uint32_t)part[i].selection.layer_begin,
+                           part[i].first_request);
         check_source(test_path("a.h5"), test_path("b.h5"));
     }
     test_trace_fini(&t);
@@ -144,9 +145,11 @@ START_TEST(refusals)
     ck_assert_int_eq(link(test_path("a.h5"), test_path("hard.h5")), 0);
     const struct { moesim_copy_selection selection; const char *part; } bad[] = {
         {{6, 9, 0, 1, NULL}, "requests 6:9 is empty or reaches beyond the trace, which has 0:6"},
-        {{0, 7, 0, 1, NULL}, "requests 0:7 "}, {{3, 3, 0, 1, NULL}, "requests 3:3 "}, {{6, UINT64_MAX, 0, 1, NULL}, "requests 6:6 "},
+        {{0, 7, 0, 1, NULL}, "requests 0:7 "}, {{3, 3, 0, 1, NULL}, "requests 3:3 "},
+        {{6, UINT64_MAX, 0, 1, NULL}, "requests 6:6 "},
         {{0, 6, 0, 1, "absent"}, "workload absent"}, {{0, 6, 5, 9, NULL}, "MoE layers 5:9 is empty or reaches beyond"},
-        {{0, 6, 0, 6, NULL}, "MoE layers 0:6 "}, {{0, 6, 0, UINT32_MAX, NULL}, "which has 0:5"}, {{0, 6, 2, 2, NULL}, "layers 2:2"},
+        {{0, 6, 0, 6, NULL}, "MoE layers 0:6 "}, {{0, 6, 0, UINT32_MAX, NULL}, "which has 0:5"},
+        {{0, 6, 2, 2, NULL}, "layers 2:2"},
         {{0, 6, 5, UINT64_MAX, NULL}, "layers 5:5"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
