@@ -69,7 +69,7 @@ static json_t *config_object(const moesim_report *r)
     json_object_set_new(o, "staging", whole(c->staging));
     json_object_set_new(o, "prefetch_budget", c->prefetch_budget == UINT32_MAX ? json_null() : whole(c->prefetch_budget));
     json_object_set_new(o, "seed", whole(c->seed));
-    json_object_set_new(o, "resamples", whole(MOESIM_RESAMPLES));
+    json_object_set_new(o, "resamples", whole(moesim_resamples(r->request_end - r->request_begin - c->warmup)));
     json_object_set_new(o, "interval_percent", whole(95));
     json_object_set_new(o, "baseline", c->baseline != NULL ? moesim_json_text(c->baseline) : json_null());
     moesim_pricing_json(&r->pricing, o);

@@ -221,8 +221,9 @@ static void notes(const moesim_report *r, FILE *out)
                 fprintf(out, "observed residency, %s: %" PRIu64 " checked, %" PRIu64 " differ\n",
                         moesim_report_policy(r, cell)->given, r->outcome[cell].observed_checked,
                         r->outcome[cell].observed_wrong);
-    fputs("Decode passes; 95 % intervals from 10000 bootstrap resamples of requests.\n"
-          "What each figure means: moesim run --help. All of them: --format json\n", out);
+    fprintf(out, "Decode passes; 95 %% intervals from %" PRIu32 " bootstrap resamples of requests.\n",
+            moesim_resamples(r->request_end - r->request_begin - r->options->warmup));
+    fputs("What each figure means: moesim run --help. All of them: --format json\n", out);
 }
 
 void moesim_run_print_table(const moesim_report *r, FILE *out)

@@ -164,7 +164,7 @@ static void notes(const moesim_sweep *s, const moesim_result *r, FILE *out)
         fputs("* clairvoyant: reads the future, a bound and not a policy one can build\n", out);
     if (shard != NULL)
         fprintf(out, "shard %s: what is found holds for these cells alone; merge the shards\n", shard);
-    fprintf(out, "%zu cells, seed %" PRIu64 "; 95 %% intervals from %u bootstrap resamples of requests.\n", t->rows,
+    fprintf(out, "%zu cells, seed %" PRIu64 "; 95 %% intervals from at most %u resamples of requests.\n", t->rows,
             s->options->seed, MOESIM_RESAMPLES);
     fputs("All figures of all cells: --format csv, --format json, -o FILE.h5\n", out);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Bootstrap over requests and the paired sign-flip test. Resamples are stored as how often each request was drawn; where
- * that table would pass 64 MiB it is drawn again from the seed for every figure, which gives the same resamples.
+ * that table would pass 96 MiB it is drawn again from the seed for every figure, which gives the same resamples.
  */
 #include "sim/stats.h"
 
@@ -16,7 +16,9 @@
 #include "base/arena.h"
 #include "base/log.h"
 
-#define TABLE_BYTES  ((size_t)64 << 20)
+#define TABLE_BYTES  ((size_t)96 << 20)
+#define DRAWS        ((size_t)1 << 26)   /* of one figure */
+#define FEWEST       400u
 #define EXACT_FLIPS  20u
 #define SEEDED_FLIPS 100000u
 #define TIE          1e-12        /* of Σ|d|: sums that differ by rounding alone count as equal */
@@ -25,8 +27,8 @@ struct moesim_bootstrap {
     size_t n;
     uint32_t resamples;
     uint64_t seed;
-    uint32_t *table;              /* [resamples][n] times drawn, or NULL: regenerate */
-    uint32_t *drawn;              /* [n] one row, when table is NULL */
+    uint16_t *table;              /* [resamples][n] times drawn, or NULL: regenerate */
+    uint16_t *drawn;              /* [n] one row, when table is NULL */
     double *value;                /* [resamples] scratch */
     gsl_rng *rng;
 };
@@ -37,11 +39,20 @@ static void seed_rng(gsl_rng *rng, uint64_t seed)
     gsl_rng_set(rng, (unsigned long)((seed ^ (seed >> 32)) & UINT32_MAX));
 }
 
-static void draw_row(gsl_rng *rng, uint32_t *drawn, size_t n)
+uint32_t moesim_resamples(size_t n)
+{
+    const size_t fit = n > 0 ? DRAWS / n : MOESIM_RESAMPLES;
+    return fit >= MOESIM_RESAMPLES ? MOESIM_RESAMPLES : fit > FEWEST ? (uint32_t)fit : FEWEST;
+}
+
+/* A count stays at 65 535: with n below that it cannot be passed, and above it a request is drawn once on average. */
+static void draw_row(gsl_rng *rng, uint16_t *drawn, size_t n)
 {
     memset(drawn, 0, n * sizeof *drawn);
-    for (size_t i = 0; i < n; i++)
-        drawn[gsl_rng_uniform_int(rng, (unsigned long)n)]++;
+    for (size_t i = 0; i < n; i++) {
+        uint16_t *one = &drawn[gsl_rng_uniform_int(rng, (unsigned long)n)];
+        *one = (uint16_t)(*one + (*one < UINT16_MAX));
+    }
 }
 
 static moesim_code allocate(moesim_bootstrap *b, moesim_error *err)
@@ -74,14 +85,14 @@ moesim_code moesim_bootstrap_create(size_t n, uint32_t resamples, uint64_t seed,
         return err->code;
     moesim_bootstrap *b = p;
     b->n = n;
-    b->resamples = resamples;
+    b->resamples = resamples < moesim_resamples(n) ? resamples : moesim_resamples(n);
     b->seed = seed;
     if (allocate(b, err) != MOESIM_OK) {
         moesim_bootstrap_destroy(&b);
         return err->code;
     }
     seed_rng(b->rng, seed);
-    for (size_t i = 0; b->table != NULL && i < resamples; i++)
+    for (size_t i = 0; b->table != NULL && i < b->resamples; i++)
         draw_row(b->rng, b->table + i * n, n);
     *out = b;
     return MOESIM_OK;
@@ -102,7 +113,7 @@ void moesim_bootstrap_destroy(moesim_bootstrap **bootstrap)
 }
 
 /* Row i of the resamples; rows are asked for in order from 0. */
-static const uint32_t *resample(moesim_bootstrap *b, size_t i)
+static const uint16_t *resample(moesim_bootstrap *b, size_t i)
 {
     if (b->table != NULL)
         return b->table + i * b->n;
@@ -113,7 +124,7 @@ static const uint32_t *resample(moesim_bootstrap *b, size_t i)
 }
 
 /* Σ drawn·num / Σ drawn·den; NaN where the denominator is 0. */
-static double weighted_ratio(const uint32_t *drawn, const double *num, const double *den, size_t n)
+static double weighted_ratio(const uint16_t *drawn, const double *num, const double *den, size_t n)
 {
     double a = 0, b = 0;
     for (size_t i = 0; i < n; i++) {
@@ -158,7 +169,7 @@ static moesim_code interval(moesim_bootstrap *b, const double *num_a, const doub
     for (size_t i = 0; b->n >= 2 && i < b->resamples; i++) {
         if (i % 64 == 0 && moesim_interrupted())
             return moesim_fail(err, MOESIM_E_INTERRUPTED, "interrupted");
-        const uint32_t *drawn = resample(b, i);
+        const uint16_t *drawn = resample(b, i);
         double v = weighted_ratio(drawn, num_a, den_a, b->n);
         if (num_b != NULL)
             v -= weighted_ratio(drawn, num_b, den_b, b->n);
@@ -176,7 +187,7 @@ moesim_code moesim_bootstrap_ratio(moesim_bootstrap *b, const double *num, const
 }
 
 /* One resample of k ratios: sums of each in the order of the requests, as weighted_ratio makes them. term: [n][2·k]. */
-static void weighted_sums(const uint32_t *drawn, const double *term, size_t n, size_t width, double *sum)
+static void weighted_sums(const uint16_t *drawn, const double *term, size_t n, size_t width, double *sum)
 {
     memset(sum, 0, width * sizeof *sum);
     for (size_t i = 0; i < n; i++) {

@@ -14,6 +14,10 @@
 
 #define MOESIM_RESAMPLES 10000u
 
+/* Resamples for n requests: 10 000; beyond 6 710 requests fewer, so that the draws of a figure stay at 2^26, and never below
+ * 400. Every output that holds intervals says how many there were. */
+uint32_t moesim_resamples(size_t n);
+
 typedef struct moesim_interval { double lo, hi; } moesim_interval;   /* NaN, NaN where undefined */
 
 /* Resampling plan: the same resamples for every figure and configuration of one n, so that comparisons are paired.

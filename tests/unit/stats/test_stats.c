@@ -221,9 +221,10 @@ START_TEST(comparisons_are_paired)
 END_TEST
 
 /* The same resampling written again, straight from the definition; (n, resamples) on both sides of the stored table. */
-static void compare_with_definition(size_t n, uint32_t resamples)
+static void compare_with_definition(size_t n, uint32_t asked)
 {
     moesim_error err = MOESIM_ERROR_INIT;
+    const uint32_t resamples = asked < moesim_resamples(n) ? asked : moesim_resamples(n);
     double *x = malloc(n * sizeof *x), *one = malloc(n * sizeof *one), *value = malloc(resamples * sizeof *value);
     uint32_t *drawn = malloc(n * sizeof *drawn);
     ck_assert(x != NULL && one != NULL && value != NULL && drawn != NULL);
@@ -269,7 +270,18 @@ END_TEST
 
 START_TEST(regenerated_resamples_follow_the_definition)
 {
-    compare_with_definition(1100, 16000);   /* 70 MB of counts: above the table's limit; flips are seeded here */
+    compare_with_definition(6000, 10000);   /* 120 MB of counts: above the table's limit; flips are seeded here */
+}
+END_TEST
+
+START_TEST(many_requests_get_fewer_resamples)
+{
+    ck_assert_uint_eq(moesim_resamples(0), 10000);
+    ck_assert_uint_eq(moesim_resamples(1), 10000);
+    ck_assert_uint_eq(moesim_resamples(6710), 10000);
+    ck_assert_uint_eq(moesim_resamples(6711), 9999);
+    ck_assert_uint_eq(moesim_resamples(100000), 671);
+    ck_assert_uint_eq(moesim_resamples((size_t)1 << 20), 400);
 }
 END_TEST
 
@@ -331,6 +343,7 @@ static Suite *suite(void)
     tcase_add_test(t, comparisons_are_paired);
     tcase_add_test(t, stored_resamples_follow_the_definition);
     tcase_add_test(t, regenerated_resamples_follow_the_definition);
+    tcase_add_test(t, many_requests_get_fewer_resamples);
     tcase_add_test(t, seeds_matter);
     tcase_add_test(t, intervals_cover_the_truth);
     suite_add_tcase(s, t);
