@@ -97,6 +97,9 @@ static moesim_code check_numbers(const moesim_policy *p, const char *where, moes
         return moesim_fail(err, MOESIM_E_POLICY, "%s: unknown host mode %u", where, p->host_mode);
     if ((p->traits & ~(uint32_t)KNOWN_TRAITS) != 0)
         return moesim_fail(err, MOESIM_E_POLICY, "%s: unknown traits 0x%x", where, p->traits & ~(uint32_t)KNOWN_TRAITS);
+    if (p->host_mode != MOESIM_HOST_NONE && p->host_mode != MOESIM_HOST_FULL && (p->traits & MOESIM_CLAIRVOYANT) == 0)
+        return moesim_fail(err, MOESIM_E_POLICY, "%s: host mode %u looks ahead; it needs the trait MOESIM_CLAIRVOYANT", where,
+                           p->host_mode);
     for (int i = 0; p->class_weight != NULL && i < 24; i++)
         if (!isfinite(p->class_weight[i]))
             return moesim_fail(err, MOESIM_E_POLICY, "%s: class_weight[%d][%d] is not finite", where, i / 8, i % 8);

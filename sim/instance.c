@@ -15,6 +15,7 @@
 #define MOST_INSTANCE_BYTES ((size_t)1 << 30)
 
 /* Policy counters that a result can hold. */
+#define COUNTER_CHARS 64   /* of a name, with the final zero */
 #define MOST_COUNTERS (sizeof ((moesim_outcome *)0)->counter / sizeof(moesim_counter))
 
 void moesim_run_params_defaults(moesim_run_params *params)
@@ -150,6 +151,34 @@ static moesim_code give_timings(moesim_instance *in, moesim_outcome *out, moesim
     return moesim_timer_finish(in->timer, out->num_requests, out->timing, err);
 }
 
+/* Printable, and no longer than a table shows. */
+static bool is_counter_name(const char *name)
+{
+    size_t n = 0;
+    while (name != NULL && n < COUNTER_CHARS && name[n] > ' ' && name[n] <= '~')
+        n++;
+    return n > 0 && n < COUNTER_CHARS && name[n] == '\0';
+}
+
+static moesim_code check_counters(moesim_instance *in, const moesim_counters *c, const moesim_counter *own, moesim_error *err)
+{
+    if (c->n > MOST_COUNTERS || c->counter != own)
+        return moesim_instance_fail(in, err, MOESIM_E_POLICY, "close reports %u counters; there is room for %zu", c->n,
+                                    MOST_COUNTERS);
+    for (uint32_t i = 0; i < c->n; i++) {
+        if (!is_counter_name(own[i].name))
+            return moesim_instance_fail(in, err, MOESIM_E_POLICY, "close names counter %u with other than 1 to %d printable "
+                                        "characters", i, COUNTER_CHARS - 1);
+        if (!isfinite(own[i].value))
+            return moesim_instance_fail(in, err, MOESIM_E_POLICY, "close reports counter '%s' as %g", own[i].name,
+                                        own[i].value);
+        for (uint32_t k = 0; k < i; k++)
+            if (strcmp(own[k].name, own[i].name) == 0)
+                return moesim_instance_fail(in, err, MOESIM_E_POLICY, "close reports counter '%s' twice", own[i].name);
+    }
+    return MOESIM_OK;
+}
+
 moesim_code moesim_instance_finish(moesim_instance *in, moesim_outcome *out, moesim_error *err)
 {
     moesim_error local = MOESIM_ERROR_INIT;
@@ -178,8 +207,11 @@ moesim_code moesim_instance_finish(moesim_instance *in, moesim_outcome *out, moe
     out->traits = in->traits;
     if (in->opened && in->policy->close != NULL) {
         moesim_counters counters = {.size = sizeof counters, .capacity = MOST_COUNTERS, .counter = out->counter};
+        in->opened = false;
         in->policy->close(in->state, &counters);
-        out->num_counters = counters.n < counters.capacity ? counters.n : counters.capacity;
+        if (check_counters(in, &counters, out->counter, err) != MOESIM_OK)
+            return err->code;
+        out->num_counters = counters.n;
     }
     in->opened = false;
     return MOESIM_OK;

@@ -83,7 +83,7 @@ enum moesim_order {
     MOESIM_ORDER_ACTIVE = 3    /* value = 1 if activated in this event, else 0, tie = 0: host may never ask */
 };
 
-/* Host modes: bounds that the host computes itself; retain may be NULL. */
+/* Host modes: bounds that the host computes itself; retain may be NULL. All but FULL look ahead: MOESIM_CLAIRVOYANT. */
 enum moesim_host_mode {
     MOESIM_HOST_NONE = 0,
     MOESIM_HOST_IDEAL = 1,          /* hits = min(slots, |A|) */
@@ -287,7 +287,8 @@ typedef struct moesim_dispatch {
 
 typedef struct moesim_counter { const char *name; double value; } moesim_counter;
 
-/* Named numbers that a policy reports at the end; names must outlive the instance (string literals). */
+/* Named numbers that a policy reports at the end; names must outlive the instance (string literals). At most `capacity` are
+ * written to `counter`; names are of 1 to 63 printable ASCII characters without blanks, none twice, and values finite. */
 typedef struct moesim_counters {
     uint32_t size;
     uint32_t n;                     /* 0 on entry */

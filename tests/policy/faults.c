@@ -67,6 +67,12 @@ START_TEST(test_faults)
         { ":fault=order,from=4", "dispatch" },
         { ":fault=stop,from=4", "retain" },
         { ":fault=open", "no luck today" },
+        { ":fault=many", "close reports 17 counters; there is room for 16" },
+        { ":fault=no-name", "close names counter 1 with other than" },
+        { ":fault=empty", "close names counter 1 with other than" },
+        { ":fault=control", "close names counter 1 with other than" },
+        { ":fault=same", "close reports counter 'again' twice" },
+        { ":fault=infinite", "close reports counter 'counted' as inf" },
     };
     for (size_t i = 0; i < 2 * (sizeof row / sizeof row[0]); i++) {
         const char *policy = with(row[i / 2].options);

@@ -7,14 +7,14 @@
 #include "policies/kit.h"
 
 enum { FLAW_NONE, FLAW_SYMBOL, FLAW_NULL, FLAW_ABI, FLAW_SIZE, FLAW_RETAIN, FLAW_KEY, FLAW_NAME, FLAW_OFFSET, FLAW_DEFAULT,
-       FLAW_TWICE, FLAW_CLASS, FLAW_NEEDS };
+       FLAW_TWICE, FLAW_CLASS, FLAW_NEEDS, FLAW_HOST };
 
 #ifndef FLAW
 #define FLAW FLAW_NONE
 #endif
 
 enum { FAULT_NONE, FAULT_NAN, FAULT_UNSET, FAULT_TIE, FAULT_GROW, FAULT_WIDE, FAULT_OPEN_GROW, FAULT_CPU, FAULT_ORDER,
-       FAULT_STOP, FAULT_OPEN, FAULT_NEVER };
+       FAULT_STOP, FAULT_OPEN, FAULT_NEVER, FAULT_MANY, FAULT_NO_NAME, FAULT_EMPTY, FAULT_CONTROL, FAULT_SAME, FAULT_INFINITE };
 
 typedef struct outside_options {
     int64_t from;
@@ -82,6 +82,22 @@ static int outside_retain(void *state, const moesim_event *event, moesim_keys *k
     return outside_is(s, event->clock, FAULT_STOP);
 }
 
+static void outside_close(void *state, moesim_counters *counters)
+{
+    const outside_state *s = state;
+    const char *name = "counted";
+    switch (s->options.fault) {
+    case FAULT_NO_NAME: name = NULL; break;
+    case FAULT_EMPTY: name = ""; break;
+    case FAULT_CONTROL: name = "coun\x1bted"; break;
+    case FAULT_SAME: name = "again"; break;
+    default: break;
+    }
+    counters->counter[0] = (moesim_counter){ "again", 1.0 };
+    counters->counter[1] = (moesim_counter){ name, s->options.fault == FAULT_INFINITE ? 1.0 / 0.0 : 2.0 };
+    counters->n = s->options.fault == FAULT_MANY ? counters->capacity + 1 : s->options.fault > FAULT_MANY ? 2 : 0;
+}
+
 static uint32_t outside_needs(const void *options)
 {
     (void)options;
@@ -89,7 +105,8 @@ static uint32_t outside_needs(const void *options)
 }
 
 static const char *const outside_faults[] = { "none", "nan", "unset", "tie", "grow", "wide", "open-grow", "cpu", "order",
-                                              "stop", "open", "never", NULL };
+                                              "stop", "open", "never", "many", "no-name", "empty", "control", "same",
+                                              "infinite", NULL };
 
 static const moesim_option outside_table[] = {
     { "from", MOESIM_OPTION_INT, FLAW == FLAW_OFFSET ? 4096 : offsetof(outside_options, from), FLAW == FLAW_DEFAULT ? "0" : "1",
@@ -114,6 +131,8 @@ static const moesim_policy outside_policy = {
     .boundary = outside_boundary,
     .dispatch = outside_dispatch,
     .retain = FLAW == FLAW_RETAIN ? NULL : outside_retain,
+    .host_mode = FLAW == FLAW_HOST ? MOESIM_HOST_IDEAL : MOESIM_HOST_NONE,
+    .close = outside_close,
 };
 
 #if FLAW == 1

@@ -154,6 +154,7 @@ START_TEST(test_outside_flawed)
         { "flaw10.so", "option 'from' stands twice" },
         { "flaw11.so", "no class_weight table" },
         { "flaw12.so", "bits unknown to this moesim" },
+        { "flaw13.so", "needs the trait MOESIM_CLAIRVOYANT" },
         { "nowhere.so", "cannot be loaded" },
     };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
