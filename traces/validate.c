@@ -25,6 +25,11 @@ typedef struct print {
     uint64_t routes, rows, n;
 } print;
 
+/* Passes that follow each other with one number in /pass/forward. */
+typedef struct forward_run {
+    uint64_t number, first;      /* first: pass */
+} forward_run;
+
 typedef struct validation {
     moesim_trace *trace;
     const moesim_trace_info *info;
@@ -39,6 +44,9 @@ typedef struct validation {
     uint8_t *committed;          /* [Q] */
     print last, now;
     uint64_t same_first, same_length;
+    forward_run *run;            /* [num_passes] with /pass/forward, else NULL */
+    uint64_t num_runs;
+    uint64_t *in_run;            /* [Q] number of the last run with a pass of the request, from 1 */
 } validation;
 
 static moesim_code MOESIM_PRINTF(3, 4) give(validation *v, enum warning kind, const char *fmt, ...)
@@ -160,6 +168,46 @@ static moesim_code check_order(validation *v, uint64_t p, const moesim_pass *pas
                 (unsigned long long)p, pass->block, pass->request, before);
 }
 
+/* A batch has a request once; dummy passes take part in no batch. */
+static moesim_code check_forward(validation *v, uint64_t p, const moesim_pass *pass)
+{
+    if (v->run == NULL)
+        return MOESIM_OK;
+    if (v->num_runs == 0 || v->run[v->num_runs - 1].number != pass->forward)
+        v->run[v->num_runs++] = (forward_run){pass->forward, p};
+    if (pass->kind == MOESIM_PASS_DUMMY)
+        return MOESIM_OK;
+    if (v->in_run[pass->request] == v->num_runs)
+        return moesim_fail(v->err, MOESIM_E_FORMAT, "%s: /pass/forward[%llu]: forward call %llu has a pass of request %u "
+                           "already; give the passes numbers of their own", v->info->path, (unsigned long long)p,
+                           (unsigned long long)pass->forward, pass->request);
+    v->in_run[pass->request] = v->num_runs;
+    return MOESIM_OK;
+}
+
+static int compare_runs(const void *a, const void *b)
+{
+    const forward_run *x = a, *y = b;
+    const int by_number = (x->number > y->number) - (x->number < y->number);
+    return by_number != 0 ? by_number : (x->first > y->first) - (x->first < y->first);
+}
+
+/* The passes of one call stand together: of all that come back, the first one is reported. */
+static moesim_code check_runs(validation *v)
+{
+    const forward_run *again = NULL;
+    if (v->num_runs > 0)
+        qsort(v->run, (size_t)v->num_runs, sizeof *v->run, compare_runs);
+    for (uint64_t i = 1; i < v->num_runs; i++)
+        if (v->run[i].number == v->run[i - 1].number && (again == NULL || v->run[i].first < again->first))
+            again = &v->run[i];
+    if (again == NULL)
+        return MOESIM_OK;
+    return moesim_fail(v->err, MOESIM_E_FORMAT, "%s: /pass/forward[%llu]: forward call %llu comes back after passes of "
+                       "another one; write the passes of a call one after the other", v->info->path,
+                       (unsigned long long)again->first, (unsigned long long)again->number);
+}
+
 static size_t row_memory(const moesim_trace_info *info)
 {
     const size_t slots = (size_t)info->num_layers * info->top_k;
@@ -209,12 +257,38 @@ static moesim_code check_all(validation *v)
         if (code == MOESIM_OK)
             code = check_order(v, p, &pass);
         if (code == MOESIM_OK)
+            code = check_forward(v, p, &pass);
+        if (code == MOESIM_OK)
             code = check_rows(v, cursor, &pass);
         if (code == MOESIM_OK)
             code = check_repeat(v, p, &pass);
     }
     moesim_cursor_close(&cursor);
+    if (code == MOESIM_OK)
+        code = check_runs(v);
     return code == MOESIM_OK ? check_end(v) : code;
+}
+
+static moesim_code take_memory(validation *v)
+{
+    const size_t requests = v->info->num_requests, passes = v->info->has_forward ? (size_t)v->info->num_passes : 0;
+    void *p = NULL;
+    moesim_code code = moesim_alloc(requests, sizeof *v->last_block, "last blocks", &p, v->err);
+    v->last_block = p;
+    p = NULL;
+    if (code == MOESIM_OK)
+        code = moesim_alloc(requests, sizeof *v->committed, "committed requests", &p, v->err);
+    v->committed = p;
+    if (code != MOESIM_OK || passes == 0)
+        return code;
+    p = NULL;
+    code = moesim_alloc(requests, sizeof *v->in_run, "requests of forward calls", &p, v->err);
+    v->in_run = p;
+    p = NULL;
+    if (code == MOESIM_OK)
+        code = moesim_alloc(passes, sizeof *v->run, "forward calls", &p, v->err);
+    v->run = p;
+    return code;
 }
 
 moesim_code moesim_trace_validate(moesim_trace *trace, bool strict, moesim_warning_fn *warn, void *cookie,
@@ -222,19 +296,15 @@ moesim_code moesim_trace_validate(moesim_trace *trace, bool strict, moesim_warni
 {
     validation v = {.trace = trace, .info = moesim_trace_get_info(trace), .strict = strict, .warn = warn, .cookie = cookie,
                     .err = err};
-    void *blocks = NULL, *committed = NULL;
     v.gates_claimed = claims_normalised(v.info->gate_kind);
-    moesim_code code = moesim_alloc(v.info->num_requests, sizeof *v.last_block, "last blocks", &blocks, err);
+    moesim_code code = take_memory(&v);
+    for (uint32_t q = 0; code == MOESIM_OK && q < v.info->num_requests; q++)
+        v.last_block[q] = INT32_MIN;
     if (code == MOESIM_OK)
-        code = moesim_alloc(v.info->num_requests, sizeof *v.committed, "committed requests", &committed, err);
-    if (code == MOESIM_OK) {
-        v.last_block = blocks;
-        v.committed = committed;
-        for (uint32_t q = 0; q < v.info->num_requests; q++)
-            v.last_block[q] = INT32_MIN;
         code = check_all(&v);
-    }
-    free(committed);
-    free(blocks);
+    free(v.committed);
+    free(v.last_block);
+    free(v.in_run);
+    free(v.run);
     return code;
 }

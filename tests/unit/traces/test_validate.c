@@ -170,6 +170,30 @@ START_TEST(test_repeated)
 }
 END_TEST
 
+/* Requests are 0 0 0 0 1 1; the numbers are put in place of 10 11 12 13 13 14. */
+START_TEST(test_forward)
+{
+    static const struct { uint64_t number[TINY_PASSES]; const char *want; } row[] = {
+        {{5, 4, 3, 2, 1, 0}, NULL},
+        {{UINT64_MAX, 0, 1, 2, 2, 3}, NULL},
+        {{1, 1, 2, 3, 4, 5}, "/pass/forward[1]: forward call 1 has a pass of request 0 already"},
+        {{1, 2, 3, 3, 5, 6}, "/pass/forward[3]: forward call 3 has a pass of request 0 already"},
+        {{1, 2, 3, 4, 5, 5}, NULL},   /* the last pass is a dummy */
+        {{1, 2, 3, 4, 2, 5}, "/pass/forward[4]: forward call 2 comes back"},
+        {{1, 2, 3, 2, 1, 3}, "/pass/forward[3]: forward call 2 comes back"},
+    };
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        tiny t;
+        heard h;
+        moesim_error err = MOESIM_ERROR_INIT;
+        tiny_init(&t);
+        memcpy(tiny_find(&t, "/pass/forward")->data, row[i].number, sizeof row[i].number);
+        ck_assert_int_eq(validate(&t, false, &h, &err), row[i].want != NULL ? MOESIM_E_FORMAT : MOESIM_OK);
+        ck_assert_msg(row[i].want == NULL || strstr(err.text, row[i].want) != NULL, "%s", err.text);
+    }
+}
+END_TEST
+
 static void expect_clean(const char *path)
 {
     moesim_error err = MOESIM_ERROR_INIT;
@@ -198,4 +222,4 @@ START_TEST(test_real)
 END_TEST
 
 RUN_TESTS("validate", test_real, test_clean, test_reads_all_columns, test_all_nan, test_gates, test_uncommitted,
-          test_block_order, test_repeated)
+          test_block_order, test_repeated, test_forward)
