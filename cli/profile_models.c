@@ -93,7 +93,7 @@ static void list_table(enum moesim_dtype dtype)
                g->intermediate, amount(size[0].bytes, 1e6, 2, cell[0]), amount(size[1].bytes, 0x1p30, 1, cell[1]),
                amount(size[2].bytes, 0x1p30, 2, cell[2]), amount(size[3].bytes, 0x1p10, 0, cell[3]));
     }
-    fputs("\nKV per token; other: attention, router, shared experts, dense layers, embeddings.\n"
+    fputs("\nKV per token; other: attention, router, shared experts, dense layers, embedding.\n"
           "'-': not known. 'moesim profile models NAME' shows one with its source.\n", stdout);
 }
 

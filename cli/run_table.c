@@ -99,12 +99,14 @@ static void row(const moesim_report *r, size_t cell, FILE *out)
             against(r, cell, "misses_per_pass", "ideal", text[5]), against(r, cell, "misses_per_pass", "random", text[6]));
 }
 
+#define TIME_ROW " %8s %-15s %7s %7s %7s %6s %6s\n"   /* after the name */
+
 static void time_row(const moesim_report *r, size_t cell, FILE *out)
 {
     char text[6][16], wide[32];
     const size_t tpot = moesim_figure_index("tpot_ms");
     name(r, cell, out);
-    fprintf(out, " %8s %-15s %8s %8s %8s %6s %6s\n", moesim_text_real(moesim_report_value(r, cell, tpot), text[0]),
+    fprintf(out, TIME_ROW, moesim_text_real(moesim_report_value(r, cell, tpot), text[0]),
             moesim_text_interval(moesim_report_interval(r, cell, tpot), 1, 4, wide),
             moesim_text_real(figure(r, cell, "miss_ms"), text[1]), moesim_text_real(figure(r, cell, "ttft_ms"), text[2]),
             moesim_text_real(figure(r, cell, "tokens_per_s"), text[3]), against(r, cell, "tpot_ms", "ideal", text[4]),
@@ -113,8 +115,8 @@ static void time_row(const moesim_report *r, size_t cell, FILE *out)
 
 static void time_block(const moesim_report *r, size_t first, FILE *out)
 {
-    fputs("                    time per output token       of it     TTFT   tokens   TPOT vs\n"
-          "policy                TPOT ms [95 % CI]     misses ms       ms    per s  ideal   full\n", out);
+    fprintf(out, "%-15s" TIME_ROW, "", "time per", "output token", "misses", "TTFT", "tokens", "TPOT", "vs");
+    fprintf(out, "%-15s" TIME_ROW, "policy", "TPOT ms", "[95 % CI]", "ms", "ms", "per s", "ideal", "full");
     for (size_t cell = first; cell < first + r->num_shown; cell++)
         time_row(r, cell, out);
     char text[16];

@@ -95,8 +95,8 @@ static void cell(double value, int width, int digits)
 
 static void print_activation(const moesim_trace_stats *s)
 {
-    printf("Active experts per layer, mean over %" PRIu64 " decode passes: %.2f (%.1f %% of %" PRIu32 ", %.2f times top-%"
-           PRIu32 ")\n  by layer", s->decode_passes, moesim_trace_stats_active(s),
+    printf("Active experts per layer, mean over %" PRIu64 " decode passes: %.2f\n  %.1f %% of %" PRIu32 ", %.2f times top-%"
+           PRIu32 "\n  by layer", s->decode_passes, moesim_trace_stats_active(s),
            100.0 * moesim_trace_stats_active(s) / s->num_experts, s->num_experts, moesim_trace_stats_active(s) / s->top_k,
            s->top_k);
     for (uint32_t l = 0; l < s->num_layers; l++) {
@@ -109,8 +109,8 @@ static void print_activation(const moesim_trace_stats *s)
 
 static void print_lags(const moesim_trace_stats *s)
 {
-    fputs("\nOverlap of active sets, and persistence of a position's experts, by lag in decode\npasses of one block "
-          "(persistence by the state in which the next pass meets the row)\n"
+    fputs("\nOverlap of active sets, and persistence of a position's experts, by lag in\ndecode passes of one "
+          "block (persistence by the state in which the next pass\nmeets the row)\n"
           "  lag  /later /earlier   rows: all  masked just comm. long comm.\n", stdout);
     for (uint32_t lag = 1; lag <= MOESIM_STATS_LAGS; lag++) {
         printf("  %3u ", lag);
@@ -165,12 +165,12 @@ static void print_claims(const moesim_trace_stats *s, const moesim_trace_info *i
     moesim_claims_comparable(info, text, sizeof text);
     fputs("\nBeside the paper (OLED-MoE, arXiv 2609.33385)\n", stdout);
     moesim_args_row(stdout, "", 0, 2, text);
-    printf("  %-45s %8s  %s\n", "", "here", "paper");
+    printf("%-44s %6s  %s\n", "", "here", "paper");
     for (const moesim_claim *c = moesim_claims; c->what != NULL; c++) {
         const double value = c->value(s);
-        printf("  %-8s %-36s", c->place, c->what);
-        cell(value, 8, value >= 10.0 ? 1 : 3);
-        printf("  %-20s %s\n", c->paper, moesim_claim_verdict(c, value));
+        printf("%-8s %-35s", c->place, c->what);
+        cell(value, 6, value >= 10.0 ? 1 : 3);
+        printf("  %-19s %s\n", c->paper, moesim_claim_verdict(c, value));
     }
 }
 

@@ -77,6 +77,9 @@ static void add_rows(view *v, const moesim_rows *rows)
     }
 }
 
+#define IDS_COLUMN 35   /* where experts begin, five columns each */
+#define LINE_IDS 8u
+
 static void print_row(const view *v, const moesim_rows *rows, uint64_t i)
 {
     const uint16_t *ids = ids_of(v, rows, i);
@@ -85,6 +88,8 @@ static void print_row(const view *v, const moesim_rows *rows, uint64_t i)
         snprintf(confidence, sizeof confidence, "%.4f", (double)rows->confidence[i]);
     printf("  %9" PRId32 "  %-9s  %10s ", rows->position[i], state_names[rows->state[i]], confidence);
     for (uint32_t k = 0; k < v->info->top_k; k++) {
+        if (k > 0 && k % LINE_IDS == 0)
+            printf("\n%*s", IDS_COLUMN, "");
         if (ids[k] == UINT16_MAX)
             printf("    -");
         else

@@ -9,6 +9,7 @@
 
 #include "cli/cli.h"
 #include "cli/print.h"
+#include "cli/run_text.h"
 #include "base/log.h"
 #include "traces/trace.h"
 
@@ -167,8 +168,8 @@ static void print_workloads(const content *c)
     printf("\n%-24s %9s %9s %14s %14s\n", "workload", "requests", "passes", "prompt tokens", "output tokens");
     for (size_t i = 0; i < c->num_workloads; i++) {
         const workload *w = &c->workload[i];
-        printf("%-24s %9" PRIu64 " %9" PRIu64 " %14" PRIu64 " ", w->name[0] != '\0' ? w->name : "(none)", w->requests,
-               w->passes, w->prompt_tokens);
+        moesim_text_name(stdout, w->name[0] != '\0' ? w->name : "(none)", "", 24);
+        printf(" %9" PRIu64 " %9" PRIu64 " %14" PRIu64 " ", w->requests, w->passes, w->prompt_tokens);
         if (c->output_tokens_known)
             printf("%14" PRIu64 "\n", w->output_tokens);
         else

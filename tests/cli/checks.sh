@@ -168,6 +168,18 @@ check_table_fits_80_columns() {
     fits_80_columns options.out
     succeed global run "$SAMPLE" --policy lru,belady --scope global --cache 40MiB,1GiB --baseline lru
     fits_80_columns global.out
+    succeed timed run "$SAMPLE" --policy lru,oled-full,full --cache 1,40 --time model
+    fits_80_columns timed.out
+}
+
+check_other_tables_fit_80_columns() {
+    local words
+    for words in "trace stats $SAMPLE" "trace info $SAMPLE" "trace head $SAMPLE" "profile models" "profile show" policies \
+        "profile show h200-host" "policies oled"; do
+        # shellcheck disable=SC2086  # words are several
+        succeed table $words
+        fits_80_columns table.out
+    done
 }
 
 check_decisions_appear_complete_or_not_at_all() {
