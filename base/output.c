@@ -190,6 +190,18 @@ moesim_code moesim_output_open_file(const char *path, moesim_output **out, moesi
     return moesim_output_open(path, out, err);
 }
 
+moesim_code moesim_output_try(const char *path, moesim_error *err)
+{
+    struct stat st;
+    moesim_output *out = NULL;
+    if (strcmp(path, "-") == 0 || moesim_path_stream(path) >= 0 ||
+        (stat(path, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode))))
+        return MOESIM_OK;
+    const moesim_code code = moesim_output_open(path, &out, err);
+    moesim_output_discard(&out);
+    return code;
+}
+
 FILE *moesim_output_stream(moesim_output *out)
 {
     return out->stream;

@@ -21,6 +21,10 @@ moesim_code moesim_output_open(const char *path, moesim_output **out, moesim_err
 /* The same for files that libraries write by name (HDF5) or that are read back: streams are MOESIM_E_USAGE. */
 moesim_code moesim_output_open_file(const char *path, moesim_output **out, moesim_error *err);
 
+/* Can it be written? Makes a temporary file and removes it; streams, which cannot be tried, pass. For names that are written
+ * to only after long work. */
+moesim_code moesim_output_try(const char *path, moesim_error *err);
+
 /* The stream to write to, and the temporary path (for libraries that open files by name, HDF5). */
 FILE *moesim_output_stream(moesim_output *out);
 const char *moesim_output_temporary(const moesim_output *out);

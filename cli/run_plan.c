@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/options.h"
+#include "base/output.h"
 #include "cli/outputs.h"
 #include "cli/run.h"
 
@@ -108,9 +109,10 @@ static moesim_code check_files(const moesim_report *r, moesim_error *err)
     const moesim_run_options *o = r->options;
     const moesim_named_file input = { "the trace", o->path };
     const moesim_named_file output[] = { { "option --csv", o->csv }, { "option --decisions", o->decisions } };
-    const moesim_code code = moesim_check_outputs(&input, 1, output, 2, err);
-    return code != MOESIM_OK ? code
-        : moesim_check_sources(&o->pricing.profile, 1, r->policy, r->num_policies, output, 2, err);
+    moesim_code code = moesim_check_outputs(&input, 1, output, 2, err);
+    if (code == MOESIM_OK)
+        code = moesim_check_sources(&o->pricing.profile, 1, r->policy, r->num_policies, output, 2, err);
+    return code == MOESIM_OK && o->csv != NULL ? moesim_output_try(o->csv, err) : code;
 }
 
 static moesim_code check_together(const moesim_report *r, moesim_error *err)

@@ -165,11 +165,11 @@ static void print_claims(const moesim_trace_stats *s, const moesim_trace_info *i
     moesim_claims_comparable(info, text, sizeof text);
     fputs("\nBeside the paper (OLED-MoE, arXiv 2609.33385)\n", stdout);
     moesim_args_row(stdout, "", 0, 2, text);
-    printf("%-44s %6s  %s\n", "", "here", "paper");
+    printf("%-45s %5s  %s\n", "", "here", "paper");
     for (const moesim_claim *c = moesim_claims; c->what != NULL; c++) {
         const double value = c->value(s);
-        printf("%-8s %-35s", c->place, c->what);
-        cell(value, 6, value >= 10.0 ? 1 : 3);
+        printf("%-8s %-36s", c->place, c->what);
+        cell(value, 5, value >= 10.0 ? 1 : 3);
         printf("  %-19s %s\n", c->paper, moesim_claim_verdict(c, value));
     }
 }

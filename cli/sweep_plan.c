@@ -5,11 +5,13 @@
 #include "cli/sweep.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/options.h"
+#include "base/output.h"
 #include "cli/cli.h"
 #include "cli/outputs.h"
 
@@ -144,18 +146,30 @@ static moesim_code take_words(const moesim_list *given, const char *option, moes
     return code == MOESIM_OK && out->n == 0 ? moesim_list_add(out, NULL, err) : code;
 }
 
-/* Nothing that is read may be written over. */
+/* Nothing that is read may be written over, and nothing is begun that could not be written at the end. */
 static moesim_code check_files(const moesim_sweep *s, moesim_error *err)
 {
-    const moesim_named_file output[] = { { "option --output", s->options->output }, { "option --csv", s->options->csv } };
-    const moesim_named_file from = { "option --from", s->options->from };
-    moesim_code code = moesim_check_outputs(&from, 1, output, 2, err);
+    const moesim_sweep_options *o = s->options;
+    moesim_output *out = NULL;
+    char partial[PATH_MAX + 16] = "";
+    if (o->output != NULL)
+        (void)snprintf(partial, sizeof partial, "%s.partial", o->output);
+    const moesim_named_file output[] = {
+        { "option --output", o->output }, { "the working file", o->output != NULL ? partial : NULL },
+        { "option --csv", o->csv },
+    };
+    const moesim_named_file from = { "option --from", o->from };
+    moesim_code code = moesim_check_outputs(&from, 1, output, 3, err);
     for (size_t i = 0; i < s->num_traces && code == MOESIM_OK; i++) {
         const moesim_named_file trace = { "the trace", s->trace[i].path };
-        code = moesim_check_outputs(&trace, 1, output, 2, err);
+        code = moesim_check_outputs(&trace, 1, output, 3, err);
     }
-    return code != MOESIM_OK ? code
-        : moesim_check_sources(s->profile.item, s->profile.n, s->policy, s->num_policies, output, 2, err);
+    if (code == MOESIM_OK)
+        code = moesim_check_sources(s->profile.item, s->profile.n, s->policy, s->num_policies, output, 3, err);
+    if (code == MOESIM_OK && o->output != NULL)
+        code = moesim_output_open_file(o->output, &out, err);
+    moesim_output_discard(&out);
+    return code == MOESIM_OK && o->csv != NULL ? moesim_output_try(o->csv, err) : code;
 }
 
 static moesim_code read_axes(moesim_sweep *s, moesim_error *err)

@@ -45,8 +45,12 @@ static moesim_code take_partial(running *run, moesim_error *err)
         return MOESIM_OK;
     if (access(run->partial, F_OK) != 0)
         return moesim_result_write(run->whole, run->partial, err);
-    moesim_code code = moesim_result_read(run->partial, &found, err);
-    if (code == MOESIM_OK)
+    moesim_error why = MOESIM_ERROR_INIT;
+    moesim_code code = moesim_result_read(run->partial, &found, &why);
+    if (code != MOESIM_OK)
+        moesim_fail(err, code, "%s cannot be gone on with (%s); remove it to start anew, or name another file with --output",
+                    run->partial, why.text);
+    else
         code = check_partial(run, &found, err);
     if (code != MOESIM_OK) {
         moesim_result_fini(&found);

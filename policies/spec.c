@@ -31,6 +31,9 @@ static size_t name_chars(const char *text, bool *outside)
 
 static moesim_code fail_name(const char *name, moesim_error *err)
 {
+    if (strchr(name, ',') != NULL)
+        return moesim_fail(err, MOESIM_E_USAGE, "'%s' is no policy: one with options stands alone; repeat --policy for each, "
+                           "as in --policy lru --policy oled:confidence=none", name);
     const moesim_policy *const *all = moesim_policies();
     const char *names[64];
     size_t n = 0;

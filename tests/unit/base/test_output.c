@@ -268,6 +268,25 @@ START_TEST(the_file_of_standard_output_is_refused_by_name)
 }
 END_TEST
 
+START_TEST(trying_leaves_nothing)
+{
+    static const char *const good[] = { "new", "old", "-", "/dev/stdout", "/dev/null", "fifo" };
+    static const char *const bad[] = { "none/x", ".", "folder", "" };
+    moesim_error err = MOESIM_ERROR_INIT;
+    enter();
+    write_file("old", "old");
+    ck_assert_int_eq(mkfifo("fifo", 0666), 0);
+    ck_assert_int_eq(mkdir("folder", 0777), 0);
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
+        ck_assert_msg(moesim_output_try(good[i], &err) == MOESIM_OK, "%s: %s", good[i], err.text);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        ck_assert_msg(moesim_output_try(bad[i], &err) != MOESIM_OK, "'%s' passed", bad[i]);
+    check_content("old", "old");
+    ck_assert_int_eq(files(), 3);
+    leave();
+}
+END_TEST
+
 START_TEST(discard_all_removes_every_temporary)
 {
     moesim_output *a = NULL, *b = NULL;
@@ -306,5 +325,6 @@ END_TEST
 
 RUN_TESTS("output", commit_replaces_and_keeps_the_usual_mode, discard_leaves_the_old_file, a_link_stays_a_link,
           refused_targets, failed_write_keeps_nothing, full_standard_output_is_an_error, streams_are_written_through,
-          devices_and_pipes_are_written_through, the_file_of_standard_output_is_refused_by_name,
+          devices_and_pipes_are_written_through, trying_leaves_nothing,
+          the_file_of_standard_output_is_refused_by_name,
           discard_all_removes_every_temporary, too_many_at_once)
