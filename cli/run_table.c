@@ -92,9 +92,9 @@ static void row(const moesim_report *r, size_t cell, FILE *out)
     fprintf(out, " %4s %-11s %4s %5s %-13s %5s %4s %5s %5s\n", moesim_text_percent(moesim_report_value(r, cell, use), text[0]),
             moesim_text_interval(moesim_report_interval(r, cell, use), 100, 3, wide[0]),
             moesim_text_percent(figure(r, cell, "hit_rate"), text[1]),
-            moesim_text_real(moesim_report_value(r, cell, miss), text[2]),
-            moesim_text_interval(moesim_report_interval(r, cell, miss), 1, 4, wide[1]),
-            moesim_text_real(figure(r, cell, "moved_bytes_per_token") / 1e6, text[3]),
+            moesim_text_fit(moesim_report_value(r, cell, miss), 5, text[2]),
+            moesim_text_interval_fit(moesim_report_interval(r, cell, miss), 1, 4, 13, wide[1]),
+            moesim_text_fit(figure(r, cell, "moved_bytes_per_token") / 1e6, 5, text[3]),
             moesim_text_percent(figure(r, cell, "wasted_share"), text[4]),
             against(r, cell, "misses_per_pass", "ideal", text[5]), against(r, cell, "misses_per_pass", "random", text[6]));
 }
@@ -106,10 +106,10 @@ static void time_row(const moesim_report *r, size_t cell, FILE *out)
     char text[6][16], wide[32];
     const size_t tpot = moesim_figure_index("tpot_ms");
     name(r, cell, out);
-    fprintf(out, TIME_ROW, moesim_text_real(moesim_report_value(r, cell, tpot), text[0]),
-            moesim_text_interval(moesim_report_interval(r, cell, tpot), 1, 4, wide),
-            moesim_text_real(figure(r, cell, "miss_ms"), text[1]), moesim_text_real(figure(r, cell, "ttft_ms"), text[2]),
-            moesim_text_real(figure(r, cell, "tokens_per_s"), text[3]), against(r, cell, "tpot_ms", "ideal", text[4]),
+    fprintf(out, TIME_ROW, moesim_text_fit(moesim_report_value(r, cell, tpot), 8, text[0]),
+            moesim_text_interval_fit(moesim_report_interval(r, cell, tpot), 1, 4, 15, wide),
+            moesim_text_fit(figure(r, cell, "miss_ms"), 7, text[1]), moesim_text_fit(figure(r, cell, "ttft_ms"), 7, text[2]),
+            moesim_text_fit(figure(r, cell, "tokens_per_s"), 7, text[3]), against(r, cell, "tpot_ms", "ideal", text[4]),
             against(r, cell, "tpot_ms", "full", text[5]));
 }
 

@@ -27,6 +27,14 @@ const char *moesim_text_real(double v, char out[16])
     return out;
 }
 
+const char *moesim_text_fit(double v, int columns, char out[16])
+{
+    moesim_text_real(v, out);
+    for (int digits = 3; (int)strlen(out) > columns && digits >= 0; digits--)
+        snprintf(out, TEXT, "%.*e", digits, v);
+    return out;
+}
+
 const char *moesim_text_signed(double v, char out[16])
 {
     if (!isfinite(v))
@@ -49,6 +57,8 @@ const char *moesim_text_change(double v, char out[16])
 {
     if (!isfinite(v))
         snprintf(out, TEXT, "-");
+    else if (v >= 100)
+        snprintf(out, TEXT, ">9999%%");
     else
         snprintf(out, TEXT, "%+.*f%%", fabs(v) < 0.0995 ? 1 : 0, 100 * v);
     return out;
@@ -61,6 +71,16 @@ const char *moesim_text_interval(moesim_interval ci, double scale, int digits, c
         snprintf(out, 2 * TEXT, "[n/a]");
     else
         snprintf(out, 2 * TEXT, "[%.*f %.*f]", decimals(lo, digits), lo, decimals(hi, digits), hi);
+    return out;
+}
+
+const char *moesim_text_interval_fit(moesim_interval ci, double scale, int digits, int columns, char out[32])
+{
+    char lo[TEXT], hi[TEXT];
+    moesim_text_interval(ci, scale, digits, out);
+    if ((int)strlen(out) > columns)
+        snprintf(out, 2 * TEXT, "[%s %s]", moesim_text_fit(scale * ci.lo, (columns - 3) / 2, lo),
+                 moesim_text_fit(scale * ci.hi, (columns - 3) / 2, hi));
     return out;
 }
 

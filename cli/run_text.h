@@ -16,13 +16,19 @@ const char *moesim_text_percent(double share, char out[16]);
 
 /* Four significant digits at most, no exponent below 1e7: "477.6", "1013", "3.932". */
 const char *moesim_text_real(double v, char out[16]);
+
+/* The same in at most `columns` (5 to 15) columns: longer numbers get an exponent and the digits that then fit. */
+const char *moesim_text_fit(double v, int columns, char out[16]);
 const char *moesim_text_signed(double v, char out[16]);
 
-/* A relative change: "+58%", "+4.2%", "-38%"; "-" where undefined. */
+/* A relative change: "+58%", "+4.2%", "-38%"; "-" where undefined, ">9999%" for a hundred times and more. */
 const char *moesim_text_change(double v, char out[16]);
 
 /* "[81.9 83.8]" of the interval times scale, in `digits` significant digits. */
 const char *moesim_text_interval(moesim_interval ci, double scale, int digits, char out[32]);
+
+/* The same in at most `columns` (13 or more) columns, as moesim_text_fit does. */
+const char *moesim_text_interval_fit(moesim_interval ci, double scale, int digits, int columns, char out[32]);
 
 /* "0.031", "<.0001". */
 const char *moesim_text_p(double p, char out[16]);

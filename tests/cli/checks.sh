@@ -162,6 +162,7 @@ check_csv_file() {
 }
 
 check_table_fits_80_columns() {
+    local constant
     succeed many run "$SAMPLE" --policy random,lru,oled,surv,belady,belady-forced,ideal-pooled,full --cache 1,100,256
     fits_80_columns many.out
     succeed options run "$SAMPLE" --policy lru --policy oled:confidence=hindsight,adapt=on --cache 40,60 --baseline lru --gap
@@ -170,6 +171,10 @@ check_table_fits_80_columns() {
     fits_80_columns global.out
     succeed timed run "$SAMPLE" --policy lru,oled-full,full --cache 1,40 --time model
     fits_80_columns timed.out
+    for constant in link.alpha=3600s other.gpu=3600s link.alpha=0s; do
+        succeed extreme run "$SAMPLE" --policy lru,oled-full,ideal,random,full --cache 1,40 --time model --set "$constant"
+        fits_80_columns extreme.out
+    done
 }
 
 check_other_tables_fit_80_columns() {
