@@ -114,7 +114,8 @@ static void legend(const moesim_comparison *c, bool all_differ, FILE *out)
     fputs(rule, out);
     if (!all_differ)
         fputs("n.d.: not distinguishable (the interval contains 0, or p is 0.05 or more)\n", out);
-    fprintf(out, "95 %% intervals from at most %u resamples of requests, the same for A and B; sign-flip\ntest %s; seed %" PRIu64 "\n",
+    fprintf(out, "95 %% intervals from at most %u resamples of requests, the same for A and B;\n"
+                 "sign-flip test %s; seed %" PRIu64 "\n",
             MOESIM_RESAMPLES, c->row[0].result.exact ? "exact" : "with 100000 seeded flips", c->options->seed);
 }
 

@@ -133,7 +133,7 @@ static void check_ways(const char *path, const moesim_run_params *params, const 
             moesim_code code = test_try_run(path, policy, cache, &way[i], &other, &err);
             if (code == MOESIM_OK)
                 break;
-            ck_assert_msg(i == 2 && code == MOESIM_E_LIMIT, "%s: %s", where, err.text);   /* less than one step fits */
+            ck_assert_msg(i == 2 && code == MOESIM_E_USAGE, "%s: %s", where, err.text);   /* less than one step fits */
             way[i].window_bytes *= 2;
         }
         HOLDS(test_outcome_equal(&base, &other), policy, cache);
