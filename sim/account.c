@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sums per request, owners of transfers, the histogram of |A|/C.
+ * Sums per request and per layer, owners of transfers, the histogram of |A|/C.
  */
 #include "sim/account.h"
 
@@ -29,6 +29,7 @@ moesim_code moesim_account_init(moesim_account *a, moesim_arena *arena, const mo
         {layers * 3u * shape->words, sizeof *a->bits, (void **)&a->bits},
         {layers * experts, sizeof *a->owner_of, (void **)&a->owner_of},
         {layers, sizeof *a->histogram, (void **)&a->histogram},
+        {layers, sizeof *a->layer, (void **)&a->layer},
         {experts + 1, sizeof *a->by_slots, (void **)&a->by_slots},
     };
     for (size_t i = 0; i < sizeof piece / sizeof *piece; i++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a run counts (semantics §2): sums per request and in total, the fate of every transfer, the histogram of |A|/C.
+ * What a run counts (semantics §2): sums per request, per layer and in total; the fate of every transfer; the histogram of
+ * |A|/C.
  *
  * An event enters the tally of its step; at the end of the step the tally is charged to the requests that took part (equal
  * shares when steps are merged). A transfer belongs to the requests of the step that made it until it is hit or gone: those
@@ -38,12 +39,18 @@ typedef struct moesim_tally {
     double utilisation, ratio;   /* where layers have different slots */
 } moesim_tally;
 
+/* Counted events of one layer; what else is said of a layer follows from these. */
+typedef struct moesim_layer_tally {
+    uint64_t active, hits, moved, slots;
+} moesim_layer_tally;
+
 typedef struct moesim_account {
     uint32_t layers, experts, words;
     const uint64_t *expert_bytes;
     uint64_t *bits;              /* [M][3][words]: fresh, old, last (moved by the previous step) */
     uint32_t *owner_of;          /* [M][E] of old bits */
     uint64_t **histogram;        /* [M] of the layer's slots: [E + 1] counted events by |A| */
+    moesim_layer_tally *layer;   /* [M] */
     uint64_t **by_slots;         /* [E + 1] histograms, made when a slot count first occurs */
     uint64_t mask;               /* all ones in a counted step, else 0 */
     uint32_t uniform;            /* slots of every layer, or UINT32_MAX where they differ */

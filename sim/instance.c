@@ -140,6 +140,27 @@ static uint64_t largest_expert(const moesim_shape *shape)
     return most;
 }
 
+static moesim_code give_layers(const moesim_account *a, moesim_outcome *out, moesim_error *err)
+{
+    if (moesim_alloc(a->layers, sizeof *out->layer, "the sums of the layers", (void **)&out->layer, err) != MOESIM_OK)
+        return err->code;
+    out->num_layers = a->layers;
+    for (uint32_t l = 0; l < a->layers; l++) {
+        const moesim_layer_tally *t = &a->layer[l];
+        out->layer[l] = (moesim_layer_sums){
+            .events = (uint64_t)a->total.passes,   /* a whole number: every counted step has one event a layer */
+            .active = t->active,
+            .hits = t->hits,
+            .misses = t->active - t->hits,
+            .moved = t->moved,
+            .cpu = t->active - t->hits - t->moved,
+            .moved_bytes = t->moved * a->expert_bytes[l],
+            .slots = t->slots,
+        };
+    }
+    return MOESIM_OK;
+}
+
 static moesim_code give_timings(moesim_instance *in, moesim_outcome *out, moesim_error *err)
 {
     const uint32_t n = in->timer != NULL ? moesim_timer_count(in->timer) : 0;
@@ -185,7 +206,7 @@ moesim_code moesim_instance_finish(moesim_instance *in, moesim_outcome *out, moe
     err = err != NULL ? err : &local;
     moesim_account *a = &in->account;
     if (moesim_account_p95(a, &out->ratio_p95, err) != MOESIM_OK || give_requests(in, out, err) != MOESIM_OK ||
-        give_timings(in, out, err) != MOESIM_OK)
+        give_layers(a, out, err) != MOESIM_OK || give_timings(in, out, err) != MOESIM_OK)
         return err->code;
     out->total = a->total;
     if (in->params.scope == MOESIM_SCOPE_GLOBAL)
@@ -221,6 +242,7 @@ void moesim_outcome_fini(moesim_outcome *outcome)
 {
     free(outcome->request);
     free(outcome->request_id);
+    free(outcome->layer);
     for (uint32_t i = 0; i < outcome->num_timings; i++)
         moesim_timing_fini(&outcome->timing[i]);
     free(outcome->timing);

@@ -38,6 +38,11 @@ MOESIM_INLINE void moesim_tally_event(moesim_account *a, uint32_t layer, uint32_
     t->floor += active > slots ? active - slots : 0;
     t->over += active > slots;
     a->histogram[layer][active] += a->mask & 1u;
+    moesim_layer_tally *of = &a->layer[layer];
+    of->active += active & a->mask;
+    of->hits += hits & a->mask;
+    of->moved += moved & a->mask;
+    of->slots += slots & a->mask;
     if (a->uniform == UINT32_MAX && slots != 0) {
         t->utilisation += (double)hits / slots;
         t->ratio += (double)active / slots;

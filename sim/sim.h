@@ -72,11 +72,22 @@ typedef struct moesim_sums {
     double prefill_passes, prefill_misses, prefill_moved_bytes;   /* phase apart */
 } moesim_sums;
 
+/* Sums over the counted events of one MoE layer, of all counted requests together; whole numbers, with merged steps too. */
+typedef struct moesim_layer_sums {
+    uint64_t events;             /* one a layer and counted pass */
+    uint64_t active, hits, misses;
+    uint64_t moved, cpu;         /* of the misses: copied on demand, run on the CPU */
+    uint64_t moved_bytes;
+    uint64_t slots;              /* Σ C of the layer at each event; 0 in scope global */
+} moesim_layer_sums;
+
 typedef struct moesim_outcome {
     moesim_sums total;
     moesim_sums *request;        /* [num_requests] in order of the selected range, warm-up left out */
     uint32_t *request_id;        /* [num_requests] numbers in the trace */
     uint32_t num_requests;
+    moesim_layer_sums *layer;    /* [num_layers] */
+    uint32_t num_layers;
     double ratio_p95;            /* 95th percentile of |A|/C over counted events (exact, from a histogram of |A|) */
     uint64_t evictions, insertions;      /* over all events */
     uint64_t all_accesses, all_hits;     /* over every event, prefill included (the published curves are cumulative) */

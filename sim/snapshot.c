@@ -144,6 +144,7 @@ moesim_code moesim_account_visit(moesim_instance *in, moesim_visitor *v, moesim_
     const region list[] = {
         {a->bits, (size_t)a->layers * 3u * a->words * sizeof *a->bits},
         {a->owner_of, (size_t)a->layers * a->experts * sizeof *a->owner_of},
+        {a->layer, a->layers * sizeof *a->layer},
         ONE(a->mask),
         ONE(a->current),
         ONE(a->previous),

@@ -135,5 +135,7 @@ bool test_outcome_equal(const moesim_outcome *a, const moesim_outcome *b)
     if (n > 0 && (memcmp(a->request_id, b->request_id, n * sizeof *a->request_id) != 0 ||
                   memcmp(a->request, b->request, n * sizeof *a->request) != 0))
         return false;
+    if (a->num_layers != b->num_layers || memcmp(a->layer, b->layer, a->num_layers * sizeof *a->layer) != 0)
+        return false;
     return memcmp(&a->ratio_p95, &b->ratio_p95, sizeof a->ratio_p95) == 0 && counters_equal(a, b);
 }

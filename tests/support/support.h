@@ -124,7 +124,7 @@ void test_run_grid(const char *trace, const char *const *policies, size_t n_poli
 /* Value of the named metric (sim/metrics.h); dies if there is none. */
 double test_metric(const moesim_outcome *out, const char *name);
 
-/* True where every sum, every request's sums and every count agree bit for bit (counters of the policy too). */
+/* True where every sum, every request's and layer's sums and every count agree bit for bit (counters of the policy too). */
 bool test_outcome_equal(const moesim_outcome *a, const moesim_outcome *b);
 
 /* ---- decisions ------------------------------------------------------------------------------------------------- */

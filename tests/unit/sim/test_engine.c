@@ -38,6 +38,12 @@ static moesim_outcome run(const struct hand *h, const char *policy, uint32_t cac
     return out;
 }
 
+static void check_layer(const moesim_outcome *out, uint32_t layer, moesim_layer_sums want)
+{
+    ck_assert_uint_lt(layer, out->num_layers);
+    ck_assert_mem_eq(&out->layer[layer], &want, sizeof want);
+}
+
 /* arXiv 2608.07911: |A| = C, so LRU admits every miss. */
 START_TEST(test_conformance)
 {
@@ -67,6 +73,8 @@ START_TEST(test_atomic_and_flattened)
     ck_assert_double_eq(atomic.total.misses, 3);
     ck_assert_double_eq(flat.total.misses, 4);
     ck_assert_double_eq(flat.total.events, 2);
+    check_layer(&atomic, 0, (moesim_layer_sums){2, 4, 1, 3, 3, 0, 3000, 2});
+    check_layer(&flat, 0, (moesim_layer_sums){2, 4, 0, 4, 4, 0, 4000, 2});
     moesim_outcome_fini(&atomic);
     moesim_outcome_fini(&flat);
     hand_fini(&h);
@@ -117,6 +125,11 @@ START_TEST(test_pooled)
     moesim_outcome full = run(&h, "full", 2, false);
     ck_assert_double_eq(full.total.misses, 0);
     ck_assert_double_eq(full.total.utilisation, 3 * (0.25 + 0.75));
+    check_layer(&split, 0, (moesim_layer_sums){3, 3, 2, 1, 1, 0, 1000, 6});
+    check_layer(&split, 1, (moesim_layer_sums){3, 9, 4, 5, 5, 0, 5000, 6});
+    check_layer(&pooled, 1, (moesim_layer_sums){3, 9, 6, 3, 3, 0, 3000, 6});
+    check_layer(&ideal, 1, (moesim_layer_sums){3, 9, 6, 3, 3, 0, 3000, 6});
+    check_layer(&full, 1, (moesim_layer_sums){3, 9, 9, 0, 0, 0, 0, 12});
     moesim_outcome *list[] = {&split, &pooled, &ideal, &ideal_pooled, &full};
     for (size_t i = 0; i < 5; i++)
         moesim_outcome_fini(list[i]);
@@ -259,6 +272,8 @@ START_TEST(test_order_of_candidates)
         ck_assert_uint_eq(out.refused, rows[i].refused);
         ck_assert_double_eq(out.total.cpu, moesim_bits_count(&rows[i].s.cpu, 1));
         ck_assert_double_eq(out.total.moved + out.total.cpu, out.total.misses);
+        ck_assert_double_eq((double)out.layer[0].cpu, out.total.cpu);
+        ck_assert_double_eq((double)out.layer[0].moved, out.total.moved);
         /* one event: what is not kept is wasted, the rest pending */
         ck_assert_double_eq(out.total.moved, out.total.unused + (double)out.pending);
         moesim_outcome_fini(&out);

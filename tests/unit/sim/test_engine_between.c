@@ -230,6 +230,8 @@ START_TEST(test_shrinking_lazily_and_at_once)
         ck_assert_uint_eq(out.overshoot_bytes, 0);
         /* utilisation: event by event over its own slots */
         ck_assert_double_eq_tol(out.total.utilisation, 1.0 / 1 + 2.0 / 3, 1e-12);
+        ck_assert(out.layer[0].slots == 2 + 1 + 1 && out.layer[1].slots == 2 + 3 + 3);
+        ck_assert(out.layer[0].hits == 1 && out.layer[1].hits == 2);
         moesim_outcome_fini(&out);
     }
 }

@@ -55,6 +55,8 @@ START_TEST(test_lru_over_layers)
     ck_assert(run(&h, "lru", &params, 4000, &out, NULL) == MOESIM_OK);
     ck_assert_uint_eq(out.all_accesses, 8);
     ck_assert_uint_eq(out.all_hits, 1);      /* expert 1 of layer 1 */
+    ck_assert(out.layer[0].hits == 0 && out.layer[0].misses == 4 && out.layer[1].hits == 1 && out.layer[1].misses == 3);
+    ck_assert(out.layer[0].slots == 0 && out.layer[1].slots == 0 && out.layer[1].events == 3);
     ck_assert_uint_eq(out.insertions, 7);
     ck_assert_uint_eq(out.evictions, 3);
     ck_assert_uint_eq(out.overshoot_bytes, 0);

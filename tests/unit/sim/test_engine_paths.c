@@ -51,6 +51,8 @@ static void same_outcome(const moesim_outcome *a, const moesim_outcome *b, const
                   a->total.misses, b->total.misses);
     ck_assert_uint_eq(a->num_requests, b->num_requests);
     ck_assert_msg(memcmp(a->request, b->request, a->num_requests * sizeof *a->request) == 0, "%s: requests differ", what);
+    ck_assert_uint_eq(a->num_layers, b->num_layers);
+    ck_assert_msg(memcmp(a->layer, b->layer, a->num_layers * sizeof *a->layer) == 0, "%s: layers differ", what);
     ck_assert_uint_eq(a->evictions, b->evictions);
     ck_assert_uint_eq(a->insertions, b->insertions);
     ck_assert_uint_eq(a->all_hits, b->all_hits);
@@ -58,6 +60,32 @@ static void same_outcome(const moesim_outcome *a, const moesim_outcome *b, const
     ck_assert_uint_eq(a->pending, b->pending);
     ck_assert_uint_eq(a->refused, b->refused);
     ck_assert_msg(memcmp(&a->ratio_p95, &b->ratio_p95, sizeof a->ratio_p95) == 0, "%s: p95 differs", what);
+}
+
+/* Layers add up to the total, in every column. */
+static void check_layers(const moesim_outcome *out, const struct hand *h)
+{
+    moesim_layer_sums sum = {0};
+    ck_assert_uint_eq(out->num_layers, h->layers);
+    for (uint32_t l = 0; l < h->layers; l++) {
+        const moesim_layer_sums *s = &out->layer[l];
+        ck_assert_uint_eq(s->events, (uint64_t)out->total.passes);
+        ck_assert_uint_eq(s->active, s->hits + s->misses);
+        ck_assert_uint_eq(s->misses, s->moved + s->cpu);
+        ck_assert_uint_eq(s->moved_bytes, s->moved * h->expert_bytes[l]);
+        sum.events += s->events;
+        sum.active += s->active;
+        sum.hits += s->hits;
+        sum.moved += s->moved;
+        sum.cpu += s->cpu;
+        sum.moved_bytes += s->moved_bytes;
+    }
+    ck_assert_double_eq((double)sum.events, out->total.events);
+    ck_assert_double_eq((double)sum.active, out->total.active);
+    ck_assert_double_eq((double)sum.hits, out->total.hits);
+    ck_assert_double_eq((double)sum.moved, out->total.moved);
+    ck_assert_double_eq((double)sum.cpu, out->total.cpu);
+    ck_assert_double_eq((double)sum.moved_bytes, out->total.moved_bytes);
 }
 
 /* Requests add up to the total; transfers to what became of them. */
@@ -72,6 +100,7 @@ static void check_identities(const moesim_instance *in, const moesim_outcome *ou
         sum.passes += out->request[r].passes;
         ck_assert_uint_eq(out->request_id[r], h->warmup + r);
     }
+    check_layers(out, h);
     ck_assert_double_eq(sum.hits, out->total.hits);
     ck_assert_double_eq(sum.active, out->total.active);
     ck_assert_double_eq(sum.unused, out->total.unused);
