@@ -163,8 +163,9 @@ static size measure(const moesim_sweep *s)
         all.groups += groups;
         all.bytes = bytes > all.bytes ? bytes : all.bytes;
         all.seconds += share * (double)t->num_passes * t->num_layers * (groups + 0.2 * cells) / EVENTS_PER_SECOND;
-        /* about 150 a cell, 24 a request of a cell */
-        columns += cells * 8.0 * (150 + 24.0 * (double)(part->trace->request_end - part->trace->request_begin));
+        /* about 150 a cell, 24 a request of a cell, 13 a layer of a cell */
+        columns += cells * 8.0 * (150 + 24.0 * (double)(part->trace->request_end - part->trace->request_begin) +
+                                  13.0 * t->num_layers);
     }
     all.bytes += columns;
     all.seconds /= (double)s->options->threads;

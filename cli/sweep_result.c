@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tables of one part: /cells, a row a cell, and /requests, a row a counted request of a cell.
+ * The tables of one part: /cells, a row a cell, /requests, a row a counted request of a cell, and /layers, a row a MoE layer
+ * of a cell.
  */
 #include "cli/sweep.h"
 
@@ -258,6 +259,81 @@ static moesim_code add_times(const job *j, moesim_table *t, moesim_error *err)
     return code;
 }
 
+/* ---- layers ---------------------------------------------------------------------------------------------------------- */
+
+#define LAYER(field, unit) { #field, unit, offsetof(moesim_layer_sums, field) }
+static const struct { const char *name, *unit; size_t offset; } layer_sums[] = {
+    LAYER(events, ""), LAYER(active, ""), LAYER(hits, ""),           LAYER(misses, ""),
+    LAYER(moved, ""),  LAYER(cpu, ""),    LAYER(moved_bytes, "bytes"),
+};
+
+static double mean(uint64_t sum, uint64_t n) { return n > 0 ? (double)sum / (double)n : (double)NAN; }
+static double slots_mean(const moesim_layer_sums *s) { return mean(s->slots, s->events); }
+static double active_mean(const moesim_layer_sums *s) { return mean(s->active, s->events); }
+static double hit_rate(const moesim_layer_sums *s) { return mean(s->hits, s->active); }
+
+static const struct { const char *name; double (*get)(const moesim_layer_sums *s); } layer_means[] = {
+    { "slots_mean", slots_mean }, { "active_mean", active_mean }, { "hit_rate", hit_rate },
+};
+
+static moesim_code add_layer_names(const job *j, moesim_table *t, moesim_error *err)
+{
+    const int32_t *id = moesim_trace_layer_ids(j->part->trace->trace);
+    int64_t *cell = NULL, *layer = NULL, *in_model = NULL;
+    if (moesim_table_integers(t, "cell", "", &cell, err) != MOESIM_OK ||
+        moesim_table_integers(t, "layer", "", &layer, err) != MOESIM_OK ||
+        moesim_table_integers(t, "moe_layer_id", "", &in_model, err) != MOESIM_OK)
+        return err->code;
+    for (size_t i = 0, row = 0; i < j->n; i++)
+        for (uint32_t l = 0; l < j->result[i].outcome->num_layers; l++, row++) {
+            cell[row] = number_of(j, i, 0);
+            layer[row] = l;
+            in_model[row] = id[l];
+        }
+    return MOESIM_OK;
+}
+
+static moesim_code add_layer_sums(const job *j, moesim_table *t, moesim_error *err)
+{
+    int64_t *column = NULL;
+    moesim_code code = MOESIM_OK;
+    for (size_t k = 0; k < sizeof layer_sums / sizeof layer_sums[0] && code == MOESIM_OK; k++) {
+        code = moesim_table_integers(t, layer_sums[k].name, layer_sums[k].unit, &column, err);
+        for (size_t i = 0, row = 0; i < j->n && code == MOESIM_OK; i++)
+            for (uint32_t l = 0; l < j->result[i].outcome->num_layers; l++) {
+                uint64_t sum;
+                memcpy(&sum, (const char *)&j->result[i].outcome->layer[l] + layer_sums[k].offset, sizeof sum);
+                column[row++] = (int64_t)sum;
+            }
+    }
+    return code;
+}
+
+static moesim_code add_layer_means(const job *j, moesim_table *t, moesim_error *err)
+{
+    double *column = NULL;
+    moesim_code code = MOESIM_OK;
+    for (size_t k = 0; k < sizeof layer_means / sizeof layer_means[0] && code == MOESIM_OK; k++) {
+        code = moesim_table_reals(t, layer_means[k].name, "", &column, err);
+        for (size_t i = 0, row = 0; i < j->n && code == MOESIM_OK; i++)
+            for (uint32_t l = 0; l < j->result[i].outcome->num_layers; l++)
+                column[row++] = layer_means[k].get(&j->result[i].outcome->layer[l]);
+    }
+    return code;
+}
+
+static moesim_code add_layers(const job *j, moesim_result *out, moesim_error *err)
+{
+    moesim_table *t = NULL;
+    size_t rows = 0;
+    for (size_t i = 0; i < j->n; i++)
+        rows += j->result[i].outcome->num_layers;
+    if (moesim_result_table(out, "layers", rows, &t, err) != MOESIM_OK || add_layer_names(j, t, err) != MOESIM_OK ||
+        add_layer_sums(j, t, err) != MOESIM_OK)
+        return err->code;
+    return add_layer_means(j, t, err);
+}
+
 moesim_code moesim_sweep_tables(const moesim_sweep *s, const moesim_sweep_part *part, const size_t *index,
                                 const moesim_cell_result *result, size_t n, moesim_result *out, moesim_error *err)
 {
@@ -270,7 +346,7 @@ moesim_code moesim_sweep_tables(const moesim_sweep *s, const moesim_sweep_part *
         moesim_result_table(out, "requests", rows, &requests, err) != MOESIM_OK ||
         add_identity(&j, cells, err) != MOESIM_OK || add_figures(&j, cells, err) != MOESIM_OK ||
         add_counts(&j, cells, err) != MOESIM_OK || add_request_names(&j, requests, err) != MOESIM_OK ||
-        add_sums(&j, requests, err) != MOESIM_OK)
+        add_sums(&j, requests, err) != MOESIM_OK || add_times(&j, requests, err) != MOESIM_OK)
         return err->code;
-    return add_times(&j, requests, err);
+    return add_layers(&j, out, err);
 }

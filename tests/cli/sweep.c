@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/result.h"
 #include "tests/cli/command.h"
+#include "tests/support/support.h"
 
 #define GRID "--policy lru,oled-full,random --cache 20:100:40 --bandwidth 16,64 --batch 1,2 --profile h200-host"
 
@@ -175,6 +177,52 @@ START_TEST(test_equals_run)
 }
 END_TEST
 
+static const moesim_column_data *column(const moesim_result *r, const char *table, const char *name)
+{
+    const moesim_column_data *c = moesim_table_find(moesim_result_find(r, table), name);
+    ck_assert_msg(c != NULL, "table %s lacks %s", table, name);
+    return c;
+}
+
+/* Layers of a cell lie together, in order, and add up to the cell; slots that move between layers stay as many. */
+START_TEST(test_layers)
+{
+    static const char *const sums[][2] = {{"events", "events"}, {"active", "accesses"}, {"hits", "hits"},
+                                          {"misses", "misses"}, {"moved", "moved"},     {"cpu", "cpu"}};
+    moesim_error err = MOESIM_ERROR_INIT;
+    moesim_result r;
+    succeed("\"$MOESIM\" sweep \"$SAMPLE\" --policy lru,oled-full --policy oled:adapt=on --cache 20,40 "
+            "--bandwidth 16,64 --warmup 1 --profile h200-host -o a.h5 >/dev/null");
+    ck_assert_msg(moesim_result_read(test_path("a.h5"), &r, &err) == MOESIM_OK, "%s", err.text);
+    const size_t cells = moesim_result_find(&r, "cells")->rows, rows = moesim_result_find(&r, "layers")->rows;
+    const size_t layers = rows / cells;
+    const double *slots = column(&r, "layers", "slots_mean")->real, *rate = column(&r, "layers", "hit_rate")->real;
+    bool moved = false, on_cpu = false;
+    ck_assert(cells == 14 && layers > 1 && rows == cells * layers);
+    for (size_t c = 0; c < cells; c++) {
+        double total = 0;
+        for (size_t i = c * layers; i < (c + 1) * layers; i++) {
+            ck_assert_int_eq(column(&r, "layers", "cell")->integer[i], column(&r, "cells", "cell")->integer[c]);
+            ck_assert_int_eq(column(&r, "layers", "layer")->integer[i], (int64_t)(i % layers));
+            ck_assert_double_eq(rate[i], (double)column(&r, "layers", "hits")->integer[i] /
+                                         (double)column(&r, "layers", "active")->integer[i]);
+            total += slots[i];
+            moved = moved || fabs(slots[i] - (double)column(&r, "cells", "cache")->integer[c]) > .5;
+            on_cpu = on_cpu || column(&r, "layers", "cpu")->integer[i] > 0;
+        }
+        ck_assert_double_eq_tol(total, (double)layers * (double)column(&r, "cells", "cache")->integer[c], 1e-6);
+        for (size_t k = 0; k < COUNT(sums); k++) {
+            int64_t sum = 0;
+            for (size_t i = c * layers; i < (c + 1) * layers; i++)
+                sum += column(&r, "layers", sums[k][0])->integer[i];
+            ck_assert_msg((double)sum == column(&r, "cells", sums[k][1])->real[c], "cell %zu: %s", c, sums[k][0]);
+        }
+    }
+    ck_assert(moved && on_cpu);
+    moesim_result_fini(&r);
+}
+END_TEST
+
 /* Findings by their definitions, from the cells. */
 START_TEST(test_findings)
 {
@@ -221,7 +269,8 @@ int main(int argc, char **argv)
 {
     const TTest *const tests[] = {
         test_threads, test_shards, test_again_from_a_result, test_a_changed_trace_is_refused, test_killed_and_resumed,
-        test_changed_configuration_is_not_resumed, test_csv_equals_json, test_equals_run, test_findings,
+        test_changed_configuration_is_not_resumed, test_csv_equals_json, test_equals_run, test_layers,
+        test_findings,
     };
     return test_command_main("sweep", argc, argv, tests, COUNT(tests));
 }
