@@ -47,6 +47,11 @@ bool moesim_cells_is(const moesim_cells *c, size_t row, const struct moesim_show
     return strcmp(moesim_cells_text(c->table, "policy", row), policy->name) == 0;
 }
 
+bool moesim_cells_is_full(const moesim_cells *c, const struct moesim_shown_policy *policy)
+{
+    return c->num_full > 0 && moesim_cells_is(c, c->row[c->n - 1], policy);
+}
+
 /* Are two rows of one column equal? Undefined equals undefined; an absent column makes no difference. */
 static bool same(const moesim_table *t, const char *column, size_t a, size_t b)
 {
@@ -96,7 +101,7 @@ moesim_code moesim_cells_distinct(const moesim_cells *c, const char *column, dou
         return code;
     double *value = memory;
     size_t all = 0;
-    for (size_t i = 0; i < c->n; i++) {
+    for (size_t i = 0; i + c->num_full < c->n; i++) {
         value[all] = moesim_cells_number(c->table, column, c->row[i]);
         all += isnan(value[all]) ? 0u : 1u;
     }

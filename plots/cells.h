@@ -18,6 +18,8 @@ typedef struct moesim_cells {
     const moesim_result *result;
     const moesim_table *table;
     size_t n, *row;                      /* rows of /cells that are shown, in order; owned */
+    size_t num_full;                     /* of them the last: cells of policy full that hold for every capacity, whatever
+                                          * their own; 0 where full is at the capacities of the other policies */
     size_t num_policies;
     struct moesim_shown_policy {
         const char *name;
@@ -46,7 +48,10 @@ bool moesim_cells_is(const moesim_cells *c, size_t row, const struct moesim_show
  * where there is none. */
 size_t moesim_cells_twin(const moesim_cells *c, size_t row, const char *policy, const char *column);
 
-/* Distinct numbers of a column among the shown rows, ascending; owned by the caller. */
+/* Is the policy the one of the last num_full rows? */
+bool moesim_cells_is_full(const moesim_cells *c, const struct moesim_shown_policy *policy);
+
+/* Distinct numbers of a column among the shown rows but the last num_full, ascending; owned by the caller. */
 moesim_code moesim_cells_distinct(const moesim_cells *c, const char *column, double **out, size_t *n, moesim_error *err);
 
 /* Rows of /requests of a cell: [begin, end), empty without the table. FORMAT error where the table is not ordered. */

@@ -23,11 +23,24 @@ static int by_x(const void *p, const void *q)
     return (a->row > b->row) - (a->row < b->row);
 }
 
+/* Full residency at every capacity of the others. */
+static moesim_code full_places(const moesim_cells *c, struct place *out, size_t *n, moesim_error *err)
+{
+    double *x = NULL;
+    const moesim_code code = moesim_cells_distinct(c, "cache", &x, n, err);
+    for (size_t i = 0; code == MOESIM_OK && i < *n; i++)
+        out[i] = (struct place){ x[i], c->row[c->n - 1] };
+    free(x);
+    return code;
+}
+
 /* Rows of a policy in the order of the axis. */
 static moesim_code places(const moesim_cells *c, const struct moesim_shown_policy *policy, const char *axis, struct place *out,
                           size_t *n, moesim_error *err)
 {
     *n = 0;
+    if (strcmp(axis, "cache") == 0 && moesim_cells_is_full(c, policy))
+        return full_places(c, out, n, err);
     for (size_t i = 0; i < c->n; i++) {
         const double x = moesim_cells_number(c->table, axis, c->row[i]);
         if (!isnan(x) && moesim_cells_is(c, c->row[i], policy))
@@ -143,7 +156,8 @@ static moesim_code add_line(const struct lines *l, const moesim_cells *c, const 
     moesim_cells_label(policy, label, sizeof label);
     moesim_code code = places(c, policy, l->figure->axis, place, &n, err);
     if (code == MOESIM_OK)
-        code = moesim_chart_add(l->chart, policy->bound ? "bound" : "line", label, policy->look, &s, err);
+        code = moesim_chart_add(l->chart, policy->bound ? "bound" : "line",
+                                moesim_cells_is_full(c, policy) ? "full residency" : label, policy->look, &s, err);
     for (size_t i = 0; code == MOESIM_OK && i < n; i++) {
         moesim_point p = moesim_point_none();
         code = l->make(c, l->request, l->figure, place[i].row, &p, err);

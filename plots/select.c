@@ -170,6 +170,88 @@ static moesim_code hold(moesim_cells *c, const struct dimension *d, const char *
     return code;
 }
 
+/* ---- full residency ------------------------------------------------------------------------------------------------ */
+
+static moesim_code same_capacities(const moesim_cells *a, const moesim_cells *b, bool *out, moesim_error *err)
+{
+    double *x[2] = { NULL, NULL };
+    size_t n[2] = { 0, 0 };
+    moesim_code code = moesim_cells_distinct(a, "cache", &x[0], &n[0], err);
+    if (code == MOESIM_OK)
+        code = moesim_cells_distinct(b, "cache", &x[1], &n[1], err);
+    *out = n[0] == n[1];
+    for (size_t i = 0; code == MOESIM_OK && *out && i < n[0]; i++)
+        *out = x[0][i] == x[1][i];
+    free(x[0]);
+    free(x[1]);
+    return code;
+}
+
+/* Full residency does not depend on the capacity, so that a sweep adds it once, at the capacity of all experts. Where policy
+ * full is not at the capacities of the others, its cells go to the end and hold for every capacity. */
+static moesim_code set_full_apart(moesim_cells *c, moesim_error *err)
+{
+    void *memory = NULL;
+    moesim_cells others = *c, full = *c;
+    bool same = true;
+    others.n = full.n = 0;
+    moesim_code code = moesim_alloc(2 * c->n, sizeof *c->row, "rows", &memory, err);
+    if (code != MOESIM_OK)
+        return code;
+    others.row = memory;
+    full.row = others.row + c->n;
+    for (size_t i = 0; i < c->n; i++) {
+        const bool is_full = strcmp(moesim_cells_text(c->table, "policy", c->row[i]), "full") == 0;
+        moesim_cells *part = is_full ? &full : &others;
+        part->row[part->n++] = c->row[i];
+    }
+    if (others.n > 0 && full.n > 0)
+        code = same_capacities(&others, &full, &same, err);
+    if (code == MOESIM_OK && !same) {
+        memcpy(c->row, others.row, others.n * sizeof *c->row);
+        c->n = others.n;
+        for (size_t i = 0; i < full.n; i++)      /* one of those that only the capacity tells apart */
+            if (moesim_cells_twin(c, full.row[i], "full", "cache") == full.row[i])
+                c->row[c->n++] = full.row[i];
+        c->num_full = c->n - others.n;
+    }
+    free(memory);
+    return code;
+}
+
+/* Holds the capacity; cells of full residency stay at any. */
+static moesim_code hold_beside_full(moesim_cells *c, const struct dimension *d, const char *wanted, moesim_chart *chart,
+                                    moesim_error *err)
+{
+    const size_t others = c->n - c->num_full;
+    c->n = others;
+    const moesim_code code = hold(c, d, wanted, chart, err);
+    memmove(c->row + c->n, c->row + others, c->num_full * sizeof *c->row);
+    c->n += c->num_full;
+    return code;
+}
+
+/* Holds the dimensions that are not an axis; the capacity comes last, when the rest is held. */
+static moesim_code hold_all(moesim_cells *c, const moesim_plot_request *request, unsigned axes, moesim_chart *chart,
+                            moesim_error *err)
+{
+    char wanted[MOESIM_RESULT_TEXT_BYTES];
+    moesim_code code = MOESIM_OK;
+    for (size_t i = 0; code == MOESIM_OK && i < sizeof dimensions / sizeof dimensions[0]; i++) {
+        const struct dimension *d = &dimensions[i];
+        wish(request, d, wanted, sizeof wanted);
+        if (d->axis == MOESIM_OVER_CACHE)
+            code = set_full_apart(c, err);
+        if (code != MOESIM_OK)
+            return code;
+        if ((d->axis & axes) != 0 && wanted[0] != '\0')
+            code = moesim_fail(err, MOESIM_E_USAGE, "option %s: this figure shows all of them", d->option);
+        else if ((d->axis & axes) == 0)
+            code = hold_beside_full(c, d, wanted, chart, err);
+    }
+    return code;
+}
+
 /* ---- policies ------------------------------------------------------------------------------------------------------ */
 
 static bool is_bound(const char *policy)
@@ -237,7 +319,6 @@ static moesim_code find_policies(moesim_cells *c, const moesim_plot_request *q, 
 moesim_code moesim_cells_select(const moesim_result *result, const moesim_plot_request *request, unsigned axes,
                                 moesim_chart *chart, moesim_cells *out, moesim_error *err)
 {
-    char wanted[MOESIM_RESULT_TEXT_BYTES];
     void *memory = NULL;
     memset(out, 0, sizeof *out);
     out->result = result;
@@ -249,14 +330,8 @@ moesim_code moesim_cells_select(const moesim_result *result, const moesim_plot_r
     for (size_t i = 0; code == MOESIM_OK && i < out->table->rows; i++)
         if (wanted_policy(request, moesim_cells_text(out->table, "policy", i)))
             out->row[out->n++] = i;
-    for (size_t i = 0; code == MOESIM_OK && i < sizeof dimensions / sizeof dimensions[0]; i++) {
-        const struct dimension *d = &dimensions[i];
-        wish(request, d, wanted, sizeof wanted);
-        if ((d->axis & axes) != 0 && wanted[0] != '\0')
-            code = moesim_fail(err, MOESIM_E_USAGE, "option %s: this figure shows all of them", d->option);
-        else if ((d->axis & axes) == 0)
-            code = hold(out, d, wanted, chart, err);
-    }
+    if (code == MOESIM_OK)
+        code = hold_all(out, request, axes, chart, err);
     if (code == MOESIM_OK && out->n > MAX_CELLS)
         code = moesim_fail(err, MOESIM_E_LIMIT, "%zu cells for one figure, at most %u; choose some with --policy", out->n,
                            MAX_CELLS);

@@ -21,7 +21,7 @@ static const char *const usual_traces[] = { "traces/gsm8k.h5" };
 static const char *const workloads[] = { "gsm8k", "mbpp", "wiki" };
 
 const struct sample sample_usual = { usual_policies, 7, usual_traces, 1, 12, 4, 12, 3, "llada2.0-mini-like", "llada2.0-flash",
-                                     "h200-host" };
+                                     "h200-host", 0 };
 
 static const struct { const char *name, *unit; } reals[] = {
     { "bandwidth_gbps", "GB/s" }, { "misses_per_pass", "experts" }, { "misses_per_pass_lo", "experts" },
@@ -129,13 +129,18 @@ static void fill_figures(const struct sample *s, struct tables *t, size_t cell, 
     t->real[PART_HEAD][cell] = 0.2;
 }
 
+static bool is_alone(const struct sample *s, size_t policy)
+{
+    return s->full_cache > 0 && strcmp(s->policy[policy], "full") == 0;
+}
+
 static void add_cell(const struct sample *s, struct tables *t, size_t cell, const size_t at[4])
 {
     static const char digests[] = "8badf00d1234567890abcdef8badf00d1234567890abcdef8badf00d12345678";
     moesim_error err = MOESIM_ERROR_INIT;
     const double gbps = s->num_bandwidths > 0 ? 16.0 * (double)(1u << at[3]) : 0;
     t->cell[cell] = (int64_t)cell;
-    t->cache[cell] = 10 * ((int64_t)at[2] + 1);
+    t->cache[cell] = is_alone(s, at[1]) ? s->full_cache : 10 * ((int64_t)at[2] + 1);
     t->batch[cell] = 1;
     must(moesim_table_text(t->cells, t->trace, cell, s->trace[at[0]], &err), &err);
     must(moesim_table_text(t->cells, t->digest, cell, digests + at[0], &err), &err);
@@ -153,20 +158,24 @@ void sample_result(const struct sample *s, moesim_result *out)
     moesim_error err = MOESIM_ERROR_INIT;
     struct tables t;
     const size_t bandwidths = s->num_bandwidths > 0 ? s->num_bandwidths : 1;
-    const size_t cells = s->num_traces * s->num_policies * s->num_caches * bandwidths;
+    const size_t all = s->num_traces * s->num_policies * s->num_caches * bandwidths;
+    size_t cells = all, cell = 0;
+    for (size_t i = 0; i < s->num_policies; i++)
+        cells -= is_alone(s, i) ? s->num_traces * (s->num_caches - 1) * bandwidths : 0;
     moesim_result_init(out);
     add_attributes(s, out);
     must(moesim_result_table(out, "cells", cells, &t.cells, &err), &err);
     must(moesim_result_table(out, "requests", cells * s->num_requests, &t.requests, &err), &err);
     make_columns(&t);
-    for (size_t cell = 0; cell < cells; cell++) {
-        size_t at[4], rest = cell;
+    for (size_t i = 0; i < all; i++) {
+        size_t at[4], rest = i;
         at[3] = rest % bandwidths;
         rest /= bandwidths;
         at[2] = rest % s->num_caches;
         rest /= s->num_caches;
         at[1] = rest % s->num_policies;
         at[0] = rest / s->num_policies;
-        add_cell(s, &t, cell, at);
+        if (at[2] == 0 || !is_alone(s, at[1]))
+            add_cell(s, &t, cell++, at);
     }
 }

@@ -5,6 +5,8 @@
 #ifndef MOESIM_TESTS_UNIT_PLOTS_SAMPLE_H
 #define MOESIM_TESTS_UNIT_PLOTS_SAMPLE_H
 
+#include <stdint.h>
+
 #include "sim/result.h"
 
 struct sample {
@@ -17,6 +19,7 @@ struct sample {
     size_t num_requests;                 /* of a cell */
     size_t num_workloads;
     const char *model, *priced_as, *profile;
+    int64_t full_cache;                  /* 0: policy full is at all capacities; else it is at this one alone */
 };
 
 /* Policies lru, oled, oled:confidence=lag1,adapt=on,dispatch=reuse, surv, belady, ideal, full; one trace; 12 capacities; 4
