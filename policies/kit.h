@@ -14,7 +14,8 @@
 #include "moesim/policy.h"
 
 /* Compiles a function for AVX2 and for the baseline; the loader picks once. Both give the same bytes: neither target has
- * fused multiply-add, and no sum is reordered. Left out under sanitizers, whose start-up does not get along with ifuncs. */
+ * fused multiply-add, and no sum is reordered. Left out under sanitizers, whose start-up does not get along with ifuncs, and
+ * under clang, which gives the resolver of a static function a global name. */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
 #define KIT_SANITIZED 1
@@ -23,8 +24,7 @@
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define KIT_SANITIZED 1
 #endif
-#if defined(__x86_64__) && defined(__linux__) && defined(__GLIBC__) && !defined(KIT_SANITIZED) && \
-    (!defined(__clang_major__) || __clang_major__ >= 14)
+#if defined(__x86_64__) && defined(__linux__) && defined(__GLIBC__) && !defined(KIT_SANITIZED) && !defined(__clang__)
 #define MOESIM_MULTIVERSION __attribute__((target_clones("avx2", "default")))
 #else
 #define MOESIM_MULTIVERSION

@@ -30,7 +30,7 @@
 #endif
 
 /* Sets both limits, but never above the hard limit that already holds, which only a privileged process may raise. */
-static bool limit(int resource, rlim_t most)
+static bool limit(unsigned resource, rlim_t most)
 {
     struct rlimit now;
     if (getrlimit(resource, &now) != 0)
