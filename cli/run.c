@@ -16,7 +16,6 @@
 #include "cli/print.h"
 
 #define MAX_THREADS 256u
-#define SURV_CALIBRATED_ON "example/blockdiff-moe-20x256k8"
 
 static const char *const scopes[] = { "layer", "global", NULL };
 static const char *const bounds[] = { "offline-cost", NULL };
@@ -137,8 +136,8 @@ static moesim_run_params params_of(const moesim_report *r, moesim_progress *prog
 static void warn(const moesim_report *r)
 {
     for (size_t i = 0; i < r->num_shown; i++)
-        if (strcmp(r->policy[i].policy->name, "surv") == 0 && strcmp(r->info->model_id, SURV_CALIBRATED_ON) != 0)
-            moesim_log(MOESIM_LOG_WARN, "surv's table was calibrated on %s; this trace is of %s", SURV_CALIBRATED_ON,
+        if (strcmp(r->policy[i].policy->name, "surv") == 0 && strcmp(r->info->model_id, MOESIM_SURV_MODEL) != 0)
+            moesim_log(MOESIM_LOG_WARN, "surv's table was calibrated on %s; this trace is of %s", MOESIM_SURV_MODEL,
                        r->info->model_id);
 }
 

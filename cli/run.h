@@ -24,6 +24,9 @@
 #define MOESIM_MAX_POLICIES 256u
 #define MOESIM_FEW_REQUESTS 20u      /* below this, n is printed with the word "few" */
 
+/* The model whose traces surv's table was found on (policies/surv.c). */
+#define MOESIM_SURV_MODEL "example/blockdiff-moe-20x256k8"
+
 typedef struct moesim_run_options {
     moesim_list policy, cache;
     int scope, order, format;    /* enum moesim_scope, moesim_order_mode, moesim_format (cli/print.h) */

@@ -214,7 +214,9 @@ static void notes(const moesim_report *r, FILE *out)
     if (r->options->scope == MOESIM_SCOPE_GLOBAL && (traits & MOESIM_CLAIRVOYANT) != 0)
         fputs("in scope global every miss is admitted: belady is belady-forced, in bytes\n", out);
     if (experimental)
-        fputs("surv is experimental: found on traces of one small model\n", out);
+        fprintf(out, "surv is experimental: found on %s\n",
+                strcmp(r->info->model_id, MOESIM_SURV_MODEL) == 0 ? "traces of this model, so its row is in-sample"
+                                                                  : "traces of one small model");
     if (swings)
         fputs("layer capacities swing with period 2 in this run (oscillations in JSON and CSV)\n", out);
     if (r->options->check_observed)
@@ -225,6 +227,9 @@ static void notes(const moesim_report *r, FILE *out)
                         r->outcome[cell].observed_wrong);
     fprintf(out, "Decode passes; 95 %% intervals from %" PRIu32 " bootstrap resamples of requests.\n",
             moesim_resamples(r->request_end - r->request_begin - r->options->warmup));
+    if (r->request_end - r->request_begin - r->options->warmup < 6)
+        fputs("With fewer than 6 requests an interval is little more than their range, and no\n"
+              "difference can reach p < 0.05.\n", out);
     fputs("What each figure means: moesim run --help. All of them: --format json\n", out);
 }
 

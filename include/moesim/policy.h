@@ -5,8 +5,8 @@
  * A policy advises, it never acts: it fills answers that the host owns, checks and applies, so no policy can exceed a
  * capacity, evict a missing expert, or read what it is not shown. Views are const and valid during the call only.
  * One instance is used by one thread at a time; many instances run at once, so a policy keeps no global state.
- * A policy uses neither a clock nor libc randomness (policies/kit.h has a seeded generator). Its state holds no pointers: the
- * host may copy it to resume a run, in another process too, so what open shows is copied or dropped.
+ * A policy uses neither a clock nor libc randomness (inside the tree, policies/kit.h has a seeded generator). Its state holds
+ * no pointers: the host may copy it to resume a run, in another process too, so what open shows is copied or dropped.
  *
  * Vocabulary. pass: one forward pass. row: one token position in one pass. event: one (pass, MoE layer); its active set
  * A is the union of the experts of all rows. resident R, hits A∩R, misses A\R, moved G (misses copied to the GPU; the
@@ -55,7 +55,7 @@ enum moesim_need {
     MOESIM_NEED_CONFIDENCE = 1u << 1,  /* /token/confidence (confidence_kind not "none") */
     MOESIM_NEED_PROB = 1u << 2,        /* /routing/router_prob */
     MOESIM_NEED_COSTS = 1u << 3,       /* a cost profile (open.costs) */
-    MOESIM_NEED_PRIOR = 1u << 4,       /* totals of another trace (open.prior) */
+    MOESIM_NEED_PRIOR = 1u << 4,       /* totals of another trace (open.prior); the program has no option for one yet */
     MOESIM_NEED_COUNTS = 1u << 8,      /* event.count; shown undeclared too where open.costs was given */
     MOESIM_NEED_MASS = 1u << 9,        /* event.mass */
     MOESIM_NEED_WEIGHTED = 1u << 10,   /* event.weighted with the confidences of the previous pass (lag 1) */
