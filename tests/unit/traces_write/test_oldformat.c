@@ -162,7 +162,7 @@ static moesim_code speak(void *cookie, moesim_error *err)
 static moesim_code grab(void *cookie, moesim_error *err)
 {
     (void)cookie;
-    void *memory = malloc((size_t)1 << 30);
+    void *volatile memory = malloc((size_t)1 << 30);   /* else clang leaves the call out */
     const moesim_code code = memory == NULL ? moesim_fail_nomem(err, "a gibibyte", (size_t)1 << 30) : MOESIM_OK;
     free(memory);
     return code;
