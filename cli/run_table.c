@@ -195,6 +195,19 @@ static void gaps(const moesim_report *r, FILE *out)
     }
 }
 
+static void note_intervals(const moesim_report *r, FILE *out)
+{
+    const uint64_t counted = r->request_end - r->request_begin - r->options->warmup;
+    if (counted < 2)
+        fputs("Decode passes; one request, so no figure has an interval.\n", out);
+    else
+        fprintf(out, "Decode passes; 95 %% intervals from %" PRIu32 " bootstrap resamples of requests.\n",
+                moesim_resamples(counted));
+    if (counted > 1 && counted < 6)
+        fputs("With fewer than 6 requests an interval is little more than their range, and no\n"
+              "difference can reach p < 0.05.\n", out);
+}
+
 static void notes(const moesim_report *r, FILE *out)
 {
     uint32_t traits = 0;
@@ -225,11 +238,7 @@ static void notes(const moesim_report *r, FILE *out)
                 fprintf(out, "observed residency, %s: %" PRIu64 " checked, %" PRIu64 " differ\n",
                         moesim_report_policy(r, cell)->given, r->outcome[cell].observed_checked,
                         r->outcome[cell].observed_wrong);
-    fprintf(out, "Decode passes; 95 %% intervals from %" PRIu32 " bootstrap resamples of requests.\n",
-            moesim_resamples(r->request_end - r->request_begin - r->options->warmup));
-    if (r->request_end - r->request_begin - r->options->warmup < 6)
-        fputs("With fewer than 6 requests an interval is little more than their range, and no\n"
-              "difference can reach p < 0.05.\n", out);
+    note_intervals(r, out);
     fputs("What each figure means: moesim run --help. All of them: --format json\n", out);
 }
 
