@@ -17,10 +17,6 @@
 
 #define MAX_THREADS 256u
 
-static const char *const scopes[] = { "layer", "global", NULL };
-static const char *const bounds[] = { "offline-cost", NULL };
-static const char *const orders[] = { "atomic", "flattened", NULL };
-
 #define AT(field) offsetof(moesim_run_options, field)
 
 static const moesim_arg args[] = {
@@ -30,10 +26,8 @@ static const moesim_arg args[] = {
     { "cache", 0, MOESIM_ARG_LIST, AT(cache), "N[,N…]", 0, MOESIM_MAX_CACHES, NULL,
       "Capacities: experts per layer, lists (20,40) and ranges (10:100:10, the end included when it is reached). With "
       "--scope global: sizes over all layers (4000MiB)." },
-    { "scope", 0, MOESIM_ARG_CHOICE, AT(scope), NULL, 0, 0, scopes,
-      "Every layer owns its slots (default), or one budget in bytes serves all layers." },
-    { "order", 0, MOESIM_ARG_CHOICE, AT(order), NULL, 0, 0, orders,
-      "Event-atomic (default), or the experts of an event one after the other, which shows what that would distort." },
+    { "scope", 0, MOESIM_ARG_CHOICE, AT(modes.scope), NULL, 0, 0, moesim_scope_names, MOESIM_SCOPE_HELP },
+    { "order", 0, MOESIM_ARG_CHOICE, AT(modes.order), NULL, 0, 0, moesim_order_names, MOESIM_ORDER_HELP },
     { "requests", 0, MOESIM_ARG_RANGE, AT(requests), "a:b", 0, 0, NULL, "Requests a up to but without b." },
     { "warmup", 0, MOESIM_ARG_U64, AT(warmup), "N", 0, 1e15, NULL, "The first N requests run and are not counted." },
     { "batch", 0, MOESIM_ARG_U64, AT(batch), "b", 1, MOESIM_MAX_BATCH, NULL,
@@ -66,7 +60,7 @@ static const moesim_arg args[] = {
       "Price the routing with the sizes of a published model of as many experts and the same top-k; 'moesim profile models' "
       "lists them." },
     { "dtype", 0, MOESIM_ARG_CHOICE, AT(pricing.dtype), NULL, 0, 0, moesim_dtype_names, "Of its weights (default bf16)." },
-    { "bound", 0, MOESIM_ARG_CHOICE, AT(bound), NULL, 0, 0, bounds,
+    { "bound", 0, MOESIM_ARG_CHOICE, AT(modes.bound), NULL, 0, 0, moesim_bound_names,
       "Lower bound of what copies and CPU take per token, for every policy that does not prefetch; table and JSON." },
     { "seed", 0, MOESIM_ARG_U64, AT(seed), "S", 0, 0, NULL, "Seed of random policies and of the intervals (default 1)." },
     { "threads", 0, MOESIM_ARG_U64, AT(threads), "N", 1, MAX_THREADS, NULL,
@@ -103,7 +97,7 @@ static void defaults(moesim_run_options *o)
     memset(o, 0, sizeof *o);
     o->pricing.time = -1;
     o->pricing.dtype = -1;
-    o->bound = -1;
+    o->modes.bound = MOESIM_NO_BOUND;
     o->batch = params.batch;
     o->staging = params.staging;
     o->prefetch_budget = params.prefetch_budget;
@@ -117,8 +111,7 @@ static moesim_run_params params_of(const moesim_report *r, moesim_progress *prog
     const moesim_run_options *o = r->options;
     moesim_run_params p;
     moesim_run_params_defaults(&p);
-    p.scope = o->scope == MOESIM_SCOPE_GLOBAL ? MOESIM_SCOPE_GLOBAL : MOESIM_SCOPE_LAYER;
-    p.order = o->order == MOESIM_FLATTENED ? MOESIM_FLATTENED : MOESIM_ATOMIC;
+    moesim_modes_params(&o->modes, &p);
     p.request_begin = r->request_begin;
     p.request_end = r->request_end;
     p.warmup = o->warmup;
@@ -192,7 +185,7 @@ static moesim_code compute(moesim_report *r, moesim_error *err)
     if (code == MOESIM_OK)
         code = moesim_report_figures(r, err);
     if (code == MOESIM_OK)
-        code = moesim_report_bound(r, err);
+        code = moesim_report_bound(r, &params, err);
     if (code == MOESIM_OK && log != NULL)
         return moesim_declog_finish(&log, r->decisions_digest, err);
     moesim_declog_discard(&log);

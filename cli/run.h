@@ -13,10 +13,10 @@
 #include "cli/cachelist.h"
 #include "cli/figures.h"
 #include "cli/gap.h"
+#include "cli/modes.h"
 #include "cli/paired.h"
 #include "cli/pricing.h"
 #include "policies/registry.h"
-#include "sim/bound.h"
 #include "sim/grid.h"
 #include "sim/stats.h"
 #include "traces/trace.h"
@@ -29,14 +29,14 @@
 
 typedef struct moesim_run_options {
     moesim_list policy, cache;
-    int scope, order, format;    /* enum moesim_scope, moesim_order_mode, moesim_format (cli/print.h) */
+    moesim_modes modes;
+    int format;                  /* enum moesim_format (cli/print.h) */
     moesim_range requests;
     uint64_t warmup, batch, staging, prefetch_budget, threads, seed, window;
     const char *baseline, *decisions, *csv;
     bool gap, check_observed, old_format;
     moesim_pricing_words pricing;
     const char *bandwidth;
-    int bound;                   /* -1: none; 0: offline-cost */
     const char *path;            /* the trace, as given */
 } moesim_run_options;
 
@@ -83,10 +83,8 @@ moesim_code moesim_report_plan(moesim_report *report, moesim_error *err);
 /* Values, intervals, paired differences and gaps, from the outcomes. */
 moesim_code moesim_report_figures(moesim_report *report, moesim_error *err);
 
-/* --bound: nothing without it. check, when planning: counts or batches are USAGE; then, after the cells have run, the bounds,
- * and in ms per output token. */
-moesim_code moesim_report_check_bound(const moesim_report *report, moesim_error *err);
-moesim_code moesim_report_bound(moesim_report *report, moesim_error *err);
+/* --bound: nothing without it. After the cells have run, the bounds, and in ms per output token. */
+moesim_code moesim_report_bound(moesim_report *report, const moesim_run_params *params, moesim_error *err);
 double moesim_report_bound_ms(const moesim_report *report, size_t cache);
 
 void moesim_report_fini(moesim_report *report);
@@ -120,7 +118,7 @@ static inline bool moesim_report_timed(const moesim_report *r)
     return r->pricing.mode != MOESIM_TIME_COUNT;
 }
 
-/* 95th percentile of |A|/C; NaN where C = 0 or the scope is global. */
+/* moesim_modes_ratio_p95 of a cell. */
 double moesim_report_ratio_p95(const moesim_report *r, size_t cell);
 
 /* The printed forms. JSON also serves the decision log: moesim_run_config_json returns the configuration alone, malloc'd. */

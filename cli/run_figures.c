@@ -21,9 +21,7 @@ static size_t num_compared(const moesim_report *r)
 
 double moesim_report_ratio_p95(const moesim_report *r, size_t cell)
 {
-    const bool defined = r->options->scope == MOESIM_SCOPE_LAYER && moesim_report_cache(r, cell) > 0 &&
-                         r->outcome[cell].total.events > 0;
-    return defined ? r->outcome[cell].ratio_p95 : (double)NAN;
+    return moesim_modes_ratio_p95(&r->options->modes, &r->outcome[cell], moesim_report_cache(r, cell));
 }
 
 bool moesim_pair_distinguishable(const moesim_pair *pair)
@@ -34,7 +32,7 @@ bool moesim_pair_distinguishable(const moesim_pair *pair)
 static moesim_figure_source source_of(const moesim_report *r, size_t cell)
 {
     const moesim_outcome *o = &r->outcome[cell];
-    return (moesim_figure_source){ o, o->num_timings > 0 ? o->timing : NULL, r->options->scope == MOESIM_SCOPE_GLOBAL };
+    return (moesim_figure_source){ o, o->num_timings > 0 ? o->timing : NULL, r->options->modes.scope == MOESIM_SCOPE_GLOBAL };
 }
 
 static moesim_code fill_values(moesim_report *r, moesim_bootstrap *b, moesim_error *err)

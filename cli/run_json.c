@@ -60,8 +60,8 @@ static json_t *config_object(const moesim_report *r)
     json_t *o = json_object(), *cache = json_array();
     for (size_t i = 0; i < r->cache.n; i++)
         json_array_append_new(cache, whole(r->cache.amount[i]));
-    json_object_set_new(o, "scope", json_string(c->scope == MOESIM_SCOPE_GLOBAL ? "global" : "layer"));
-    json_object_set_new(o, "order", json_string(c->order == MOESIM_FLATTENED ? "flattened" : "atomic"));
+    json_object_set_new(o, "scope", json_string(moesim_scope_names[c->modes.scope]));
+    json_object_set_new(o, "order", json_string(moesim_order_names[c->modes.order]));
     json_object_set_new(o, "cache", cache);
     json_object_set_new(o, "requests", pair_of(whole(r->request_begin), whole(r->request_end)));
     json_object_set_new(o, "warmup", whole(c->warmup));

@@ -118,16 +118,15 @@ static moesim_code check_files(const moesim_report *r, moesim_error *err)
 static moesim_code check_together(const moesim_report *r, moesim_error *err)
 {
     const moesim_run_options *o = r->options;
-    const bool global = o->scope == MOESIM_SCOPE_GLOBAL;
     if (o->decisions != NULL && (r->num_policies != 1 || r->cache.n != 1))
         return moesim_fail(err, MOESIM_E_USAGE, "option --decisions needs exactly one policy and one capacity; this run has "
                            "%zu and %zu%s", r->num_policies, r->cache.n,
                            r->num_policies > r->num_shown ? " (--gap adds its own)" : "");
-    if (o->gap && global)
+    if (o->gap && o->modes.scope == MOESIM_SCOPE_GLOBAL)
         return moesim_fail(err, MOESIM_E_USAGE, "option --gap: scope global admits every miss, there is nothing to split");
     if (o->check_observed && !r->info->has_residency)
         return moesim_fail(err, MOESIM_E_USAGE, "option --check-observed: %s records no /observed/residency", o->path);
-    return global ? MOESIM_OK : moesim_cachelist_check(&r->cache, r->info->num_experts, err);
+    return MOESIM_OK;
 }
 
 /* Before anything runs, and with the remedy of this command. */
@@ -155,24 +154,18 @@ static moesim_code lay_out(moesim_report *r, moesim_error *err)
     r->outcome = outcome;
     if (code == MOESIM_OK && r->options->bandwidth != NULL)
         code = moesim_profile_parse_bandwidth(r->options->bandwidth, "option --bandwidth", &bandwidth, err);
-    for (size_t i = 0; code == MOESIM_OK && i < r->num_cells; i++) {
-        const moesim_policy_spec *spec = moesim_report_policy(r, i);
-        const uint64_t cache = moesim_report_cache(r, i);
-        const bool global = r->options->scope == MOESIM_SCOPE_GLOBAL;
-        r->cell[i] = (moesim_cell){ .policy = spec->policy, .options = spec->options, .label = spec->given,
-                                    .cache = global ? 0 : (uint32_t)cache, .cache_bytes = global ? cache : 0,
-                                    .bandwidth = bandwidth };
-    }
+    for (size_t i = 0; code == MOESIM_OK && i < r->num_cells; i++)
+        r->cell[i] = moesim_modes_cell(&r->options->modes, moesim_report_policy(r, i), moesim_report_cache(r, i), bandwidth);
     return code;
 }
 
 moesim_code moesim_report_plan(moesim_report *r, moesim_error *err)
 {
     if (add_policies(r, err) != MOESIM_OK ||
-        moesim_cachelist_parse(&r->options->cache, r->options->scope == MOESIM_SCOPE_GLOBAL, &r->cache, err) != MOESIM_OK ||
+        moesim_modes_caches(&r->options->modes, &r->options->cache, r->info->num_experts, &r->cache, err) != MOESIM_OK ||
         check_together(r, err) != MOESIM_OK || check_requests(r, err) != MOESIM_OK || check_files(r, err) != MOESIM_OK ||
         moesim_pricing_load(&r->options->pricing, r->info, &r->pricing, err) != MOESIM_OK || check_costs(r, err) != MOESIM_OK ||
-        moesim_report_check_bound(r, err) != MOESIM_OK)
+        moesim_modes_check_bound(&r->options->modes, moesim_report_timed(r), r->options->batch > 1, err) != MOESIM_OK)
         return err->code;
     return lay_out(r, err);
 }

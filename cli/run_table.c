@@ -29,7 +29,7 @@ static void head(const moesim_report *r, FILE *out)
             r->request_begin, r->request_end, t->num_requests, o->warmup, n,
             n < MOESIM_FEW_REQUESTS ? " (few)" : "");
     fprintf(out, "run       scope %s, order %s, batch %" PRIu64 ", staging %" PRIu64 ", seed %" PRIu64 "; %.0f passes\n",
-            o->scope == MOESIM_SCOPE_GLOBAL ? "global" : "layer", o->order == MOESIM_FLATTENED ? "flattened" : "atomic",
+            moesim_scope_names[o->modes.scope], moesim_order_names[o->modes.order],
             o->batch, o->staging, o->seed, r->outcome[0].total.passes);
     moesim_pricing_print(&r->pricing, out);
     if (moesim_report_timed(r))
@@ -46,7 +46,7 @@ static void capacity(const moesim_report *r, size_t first, FILE *out)
 {
     char amount[32], low[16], high[16], floor[16], over[16];
     const moesim_sums *s = &r->outcome[first].total;
-    const bool global = r->options->scope == MOESIM_SCOPE_GLOBAL;
+    const bool global = r->options->modes.scope == MOESIM_SCOPE_GLOBAL;
     uint64_t least = UINT64_MAX, most = 0;
     for (size_t cell = first; cell < first + r->num_shown; cell++) {
         const uint64_t peak = r->outcome[cell].peak_bytes;
@@ -164,7 +164,7 @@ static void pairs(const moesim_report *r, FILE *out)
         const double scale = pair->metric == moesim_figure_index("utilisation") ? 100 : 1;
         name(r, pair->cell, out);
         fprintf(out, " %-7s %-7s %6s %-14s %6s%s\n",
-                moesim_cache_text(moesim_report_cache(r, pair->cell), r->options->scope == MOESIM_SCOPE_GLOBAL, amount,
+                moesim_cache_text(moesim_report_cache(r, pair->cell), r->options->modes.scope == MOESIM_SCOPE_GLOBAL, amount,
                                   sizeof amount),
                 figure_text(pair->metric), moesim_text_signed(scale * pair->result.difference, difference),
                 moesim_text_interval(pair->result.interval, scale, 3, wide), moesim_text_p(pair->result.p, p),
@@ -224,7 +224,7 @@ static void notes(const moesim_report *r, FILE *out)
         fputs("* clairvoyant: reads the future, a bound and not a policy one can build\n", out);
     if ((traits & MOESIM_NON_CAUSAL) != 0)
         fputs("! non-causal: uses what no real system has at that moment\n", out);
-    if (r->options->scope == MOESIM_SCOPE_GLOBAL && (traits & MOESIM_CLAIRVOYANT) != 0)
+    if (r->options->modes.scope == MOESIM_SCOPE_GLOBAL && (traits & MOESIM_CLAIRVOYANT) != 0)
         fputs("in scope global every miss is admitted: belady is belady-forced, in bytes\n", out);
     if (experimental)
         fprintf(out, "surv is experimental: found on %s\n",
