@@ -45,6 +45,14 @@ void moesim_cpu_team_start(moesim_cpu_team *team, const moesim_cpu_job *job, uin
 /* Waits; returns the nanoseconds from start to the end of the last job. */
 uint64_t moesim_cpu_team_wait(moesim_cpu_team *team);
 
+/* Between start and wait, from the thread that started: waits until job i is done (its y may be read). */
+void moesim_cpu_team_wait_job(moesim_cpu_team *team, uint32_t i);
+
+/* Calls fn(context, thread, threads) once on each thread and waits; not while jobs run. rows of a matrix of `total` rows that
+ * a thread computes (threads help each other, so mostly): moesim_cpu_team_share. */
+void moesim_cpu_team_run(moesim_cpu_team *team, void (*fn)(void *context, uint32_t thread, uint32_t threads), void *context);
+void moesim_cpu_team_share(uint32_t total, uint32_t thread, uint32_t threads, uint32_t *begin, uint32_t *end);
+
 /* Reads `bytes` (as large as the pool) with all threads and writes nothing: the bandwidth that experts are held against.
  * Returns B/s. */
 double moesim_cpu_team_read(moesim_cpu_team *team, const void *data, size_t bytes);
