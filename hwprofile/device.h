@@ -103,6 +103,9 @@ typedef struct moesim_device_ops {
     /* Weights of a pool expert, for references; valid until close. */
     const uint16_t *(*weights)(const moesim_device *device, uint32_t pool);
 
+    /* From the next copy on, the link is as slow as bandwidth_cap of the config would make it (0: none). Between passes. */
+    moesim_code (*set_cap)(moesim_device *device, double bandwidth_cap, moesim_error *err);
+
     /* ---- measuring --------------------------------------------------------------------------------------------- */
     /* One sample each, in seconds, timed by the device where it has a clock, with work queued so that launches do not show,
      * over rotating buffers. `repeat` operations are queued; *seconds is the time of one. Verified by the backend: what was
