@@ -69,6 +69,29 @@ static moesim_code load_profile(const moesim_pricing_words *w, moesim_pricing *o
     return code;
 }
 
+/* "paper-a or paper-b": the built-in profiles with constants for a mode. */
+static const char *names_with(enum moesim_time_mode mode, moesim_profile *room, char *out, size_t bytes)
+{
+    moesim_error ignored = { 0 };
+    size_t used = 0;
+    out[0] = '\0';
+    for (const char *const *name = moesim_profile_names(); *name != NULL; name++)
+        if (used < bytes && moesim_profile_load(*name, room, &ignored) == MOESIM_OK &&
+            (room->modes >> (unsigned)mode & 1u) != 0)
+            used += (size_t)snprintf(out + used, bytes - used, "%s%s", used > 0 ? " or " : "", *name);
+    return out;
+}
+
+static moesim_code no_constants(moesim_pricing *out, moesim_error *err)
+{
+    char chosen[sizeof out->profile->name], names[256];
+    const char *only = moesim_time_names[out->profile->default_mode];
+    memcpy(chosen, out->profile->name, sizeof chosen);
+    return moesim_fail(err, MOESIM_E_USAGE, "option --time: profile %s has no constants for mode %s, only for mode %s; "
+                       "--profile %s has them", chosen, moesim_time_names[out->mode], only,
+                       names_with(out->mode, out->profile, names, sizeof names));
+}
+
 static moesim_code choose_mode(const moesim_pricing_words *w, moesim_pricing *out, moesim_error *err)
 {
     out->mode = w->time >= 0 ? (enum moesim_time_mode)w->time : MOESIM_TIME_COUNT;
@@ -79,8 +102,7 @@ static moesim_code choose_mode(const moesim_pricing_words *w, moesim_pricing *ou
     if (w->time < 0)
         out->mode = out->profile->default_mode;
     if ((out->profile->modes >> (unsigned)out->mode & 1u) == 0)
-        return moesim_fail(err, MOESIM_E_USAGE, "option --time: profile %s has no constants for mode %s, only for mode %s",
-                           out->profile->name, moesim_time_names[out->mode], moesim_time_names[out->profile->default_mode]);
+        return no_constants(out, err);
     return MOESIM_OK;
 }
 
@@ -149,6 +171,16 @@ static moesim_code take_model(const moesim_trace_info *t, moesim_pricing *out, m
     return MOESIM_OK;
 }
 
+/* Mode paper has the times of one model on one machine, whatever trace they are laid under. */
+static void take_times(const moesim_trace_info *t, moesim_pricing *out)
+{
+    const moesim_profile *p = out->profile;
+    const char *of = t->model_id[0] != '\0' ? t->model_id : "an unnamed model";
+    snprintf(out->priced_as, sizeof out->priced_as, "routing of %s with the times of %s%s%s%s", of,
+             p->times_of[0] != '\0' ? p->times_of : "profile ", p->times_of[0] != '\0' ? " (" : "", p->name,
+             p->times_of[0] != '\0' ? ")" : "");
+}
+
 static moesim_code choose_sizes(const moesim_pricing_words *w, const moesim_trace_info *t, moesim_pricing *out,
                                 moesim_error *err)
 {
@@ -157,6 +189,8 @@ static moesim_code choose_sizes(const moesim_pricing_words *w, const moesim_trac
     if (w->as != NULL && out->mode == MOESIM_TIME_PAPER)
         return moesim_fail(err, MOESIM_E_USAGE, "option --as: mode paper takes its times from the profile, whatever the size "
                            "of an expert; give a profile with --time model");
+    if (out->mode == MOESIM_TIME_PAPER)
+        take_times(t, out);
     out->dtype = w->dtype >= 0 ? (enum moesim_dtype)w->dtype : MOESIM_BF16;
     if (w->as != NULL)
         return moesim_geometry_find(w->as, &out->model, err) == MOESIM_OK ? take_model(t, out, err) : err->code;
@@ -231,8 +265,8 @@ void moesim_pricing_print(const moesim_pricing *p, FILE *out)
         }
         print_without(p, out);
     }
-    if (p->model != NULL)
-        moesim_args_row(out, "sizes", 0, 10, p->priced_as);
+    if (p->priced_as[0] != '\0')
+        moesim_args_row(out, p->model != NULL ? "sizes" : "times of", 0, 10, p->priced_as);
 }
 
 void moesim_pricing_json(const moesim_pricing *p, json_t *object)
@@ -253,6 +287,7 @@ void moesim_pricing_json(const moesim_pricing *p, json_t *object)
     if (p->model != NULL) {
         json_object_set_new(object, "as", json_string(p->model->name));
         json_object_set_new(object, "dtype", json_string(moesim_dtype_names[p->dtype]));
-        json_object_set_new(object, "priced_as", json_string(p->priced_as));
     }
+    if (p->priced_as[0] != '\0')
+        json_object_set_new(object, "priced_as", moesim_json_text(p->priced_as));
 }

@@ -36,7 +36,8 @@ typedef struct moesim_pricing {
     enum moesim_dtype dtype;     /* of model */
     uint64_t *expert_bytes;      /* [M] owned; NULL: the trace's */
     uint64_t hidden_bytes;
-    char priced_as[MOESIM_PRICED_AS_CHARS];    /* "routing of X priced as Y (N layers there, M here)", "" without --as */
+    char priced_as[MOESIM_PRICED_AS_CHARS];    /* "routing of X priced as Y (N layers there, M here)"; mode paper:
+                                               "… with the times of Z"; "" without */
 } moesim_pricing;
 
 extern const char *const moesim_time_names[];      /* count, paper, model */

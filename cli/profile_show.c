@@ -75,6 +75,8 @@ static void show_head(const moesim_profile *p)
     modes_text(p, text, sizeof text);
     printf("%s (%s)\n", p->name, p->label);
     moesim_args_row(stdout, "", 0, 2, p->description);
+    if (p->times_of[0] != '\0')
+        moesim_args_row(stdout, "times of", 2, 13, p->times_of);
     moesim_args_row(stdout, "source", 2, 13, p->path);
     printf("  sha256     %s\n", p->digest);
     moesim_args_row(stdout, "modes", 2, 13, text);
@@ -219,8 +221,9 @@ static moesim_code list_json(moesim_profile *p, moesim_error *err)
             json_decref(all);
             return code;
         }
-        json_array_append_new(all, json_pack("{s:s, s:s, s:o, s:s, s:s}", "name", p->name, "label", p->label, "modes",
-                                             modes_json(p), "description", p->description, "digest", p->digest));
+        json_array_append_new(all, json_pack("{s:s, s:s, s:o, s:s, s:s, s:s}", "name", p->name, "label", p->label, "modes",
+                                             modes_json(p), "description", p->description, "times_of", p->times_of, "digest",
+                                             p->digest));
     }
     return moesim_print_json(stdout, json_pack("{s:s, s:o}", "schema", "moesim.profiles/1", "profiles", all), err);
 }

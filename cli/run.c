@@ -46,8 +46,8 @@ static const moesim_arg args[] = {
     { "format", 0, MOESIM_ARG_CHOICE, AT(format), NULL, 0, 0, moesim_formats, "What is printed (default: table)." },
     { "csv", 0, MOESIM_ARG_STRING, AT(csv), "FILE", 0, 0, NULL, "Write CSV to a file as well." },
     { "time", 0, MOESIM_ARG_CHOICE, AT(pricing.time), NULL, 0, 0, moesim_time_names,
-      "Tell time by the model or by the paper's closed forms, or count only (default: count, or with --profile its first "
-      "mode)." },
+      "Tell time by the model, or by the paper's closed forms (its constants: --profile paper-a or paper-b), or count only "
+      "(default: count, or with --profile its first mode)." },
     { "profile", 0, MOESIM_ARG_STRING, AT(pricing.profile), "NAME|FILE", 0, 0, NULL,
       "What copies and computation cost; 'moesim profile show' lists those built in (default with --time: pcie5-default)." },
     { "set", 0, MOESIM_ARG_LIST, AT(pricing.set), "K=V[,K=V…]", 0, 0, NULL,

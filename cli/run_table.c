@@ -33,7 +33,7 @@ static void head(const moesim_report *r, FILE *out)
             o->batch, o->staging, o->seed, r->outcome[0].total.passes);
     moesim_pricing_print(&r->pricing, out);
     if (moesim_report_timed(r))
-        fprintf(out, "          link %.6g GB/s\n", r->outcome[0].timing->bandwidth / 1e9);
+        fprintf(out, "link      %.6g GB/s\n", r->outcome[0].timing->bandwidth / 1e9);
 }
 
 static double figure(const moesim_report *r, size_t cell, const char *name)

@@ -280,10 +280,12 @@ static const char *get_profile_digest(const moesim_sweep *s, size_t i)
     return profile_of(s, i) != NULL ? profile_of(s, i)->digest : NULL;
 }
 
-/* One sentence a trace; dtypes stand in the cells. */
+/* One sentence a trace, in mode paper one a profile of each; dtypes stand in the cells. */
 static const char *get_priced(const moesim_sweep *s, size_t i)
 {
-    return s->part[i * s->num_parts / s->num_traces].pricing.priced_as;
+    const size_t trace = i / s->profile.n, profile = i % s->profile.n;
+    const moesim_pricing *p = &s->part[trace * s->num_parts / s->num_traces + profile * s->dtype.n].pricing;
+    return profile == 0 || p->mode == MOESIM_TIME_PAPER ? p->priced_as : NULL;
 }
 
 moesim_code moesim_sweep_attributes(const moesim_sweep *s, moesim_result *r, moesim_error *err)
@@ -297,7 +299,8 @@ moesim_code moesim_sweep_attributes(const moesim_sweep *s, moesim_result *r, moe
         { "trace", s->num_traces, ",", get_path },          { "trace_digest", s->num_traces, ",", get_digest },
         { "model_id", s->num_traces, ",", get_model },      { "profile", s->profile.n, ",", get_name },
         { "profile_label", s->profile.n, ",", get_label },  { "profile_digest", s->profile.n, ",", get_profile_digest },
-        { "profile_overrides", 1, ",", get_overrides },     { "priced_as_note", s->num_traces, "; ", get_priced },
+        { "profile_overrides", 1, ",", get_overrides },
+        { "priced_as_note", s->num_traces * s->profile.n, "; ", get_priced },
     };
     char seed[24], shard[48];
     const moesim_geometry *model = s->part[0].pricing.model;

@@ -250,14 +250,16 @@ static moesim_code parse_head(const moesim_profile_source *source, const json_t 
         return moesim_profile_refuse(source, "label", "'%s' is none of measured, provisional, derived, neutral", out->label);
     if (code == MOESIM_OK)
         code = moesim_profile_string(source, root, "", "description", false, out->description, sizeof out->description);
+    if (code == MOESIM_OK)
+        code = moesim_profile_string(source, root, "", "times_of", false, out->times_of, sizeof out->times_of);
     return code == MOESIM_OK ? parse_modes(source, root, out) : code;
 }
 
 static moesim_code parse_root(const moesim_profile_source *source, const json_t *root, moesim_profile *out)
 {
     static const char *const known[] = {
-        "schema", "name", "label", "description", "modes", "origin", "link", "return", "dram", "cpu", "gpu", "other", "sync",
-        "head", "policy", "paper", NULL,
+        "schema", "name", "label", "description", "times_of", "modes", "origin", "link", "return", "dram", "cpu", "gpu",
+        "other", "sync", "head", "policy", "paper", NULL,
     };
     if (!json_is_object(root))
         return moesim_profile_refuse(source, "whole file", "must be an object { … }");

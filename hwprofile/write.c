@@ -166,6 +166,10 @@ static void put_head(FILE *out, const moesim_profile *p)
     put_string(out, p->name);
     fprintf(out, ",\n  \"label\": \"%s\",\n  \"description\": ", p->label);
     put_string(out, p->description);
+    if (p->times_of[0] != '\0') {
+        fputs(",\n  \"times_of\": ", out);
+        put_string(out, p->times_of);
+    }
     fprintf(out, ",\n  \"modes\": [\"%s\"", moesim_profile_modes[p->default_mode]);
     for (unsigned m = 0; moesim_profile_modes[m] != NULL; m++)
         if ((p->modes & MOESIM_MODE_BIT(m)) != 0 && m != (unsigned)p->default_mode)

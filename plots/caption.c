@@ -46,7 +46,18 @@ static void distinct_names(const char *list, char *out, size_t bytes)
     }
 }
 
-static void models(const moesim_result *r, bool priced, char *out, size_t bytes)
+/* Whose times mode paper lays under the routing: what the result says of its one profile, else the name of the shown one. */
+static void times_of(const moesim_result *r, const char *shown, char *out, size_t bytes)
+{
+    static const char between[] = " with the times of ";
+    const char *note = attribute(r, "priced_as_note"), *of = strstr(note, between);
+    if (of != NULL && strstr(of, "; ") == NULL)
+        moesim_text_add(out, bytes, "%.300s", of);
+    else
+        moesim_text_add(out, bytes, "%sprofile %.100s", between, shown[0] != '\0' ? shown : attribute(r, "profile"));
+}
+
+static void models(const moesim_result *r, bool priced, const char *shown, char *out, size_t bytes)
 {
     char names[256];
     distinct_names(attribute(r, "model_id"), names, sizeof names);
@@ -54,6 +65,8 @@ static void models(const moesim_result *r, bool priced, char *out, size_t bytes)
     const char *as = attribute(r, "priced_as");
     if (!priced)
         moesim_text_add(out, bytes, ", counts");
+    else if (strcmp(attribute(r, "time"), "paper") == 0)
+        times_of(r, shown, out, bytes);
     else
         moesim_text_add(out, bytes, " priced as %.100s", as[0] != '\0' ? as : names[0] != '\0' ? "itself" : "recorded");
 }
@@ -157,7 +170,8 @@ moesim_code moesim_caption_cells(const moesim_cells *cells, moesim_chart *chart,
     if (count_requests(cells, &least, &most, err) != MOESIM_OK)
         return err->code;
     (void)snprintf(held, sizeof held, "%s", chart->subtitle);
-    models(cells->result, priced, chart->subtitle, sizeof chart->subtitle);
+    models(cells->result, priced, cells->n > 0 ? moesim_cells_text(cells->table, "profile", cells->row[0]) : "",
+           chart->subtitle, sizeof chart->subtitle);
     if (held[0] != '\0')
         moesim_line_add(chart->subtitle, "%s", held);
     if (most > 0) {
@@ -178,7 +192,7 @@ moesim_code moesim_caption_cells(const moesim_cells *cells, moesim_chart *chart,
 void moesim_caption_stats(const moesim_result *result, moesim_chart *chart)
 {
     char text[512];
-    models(result, false, text, sizeof text);
+    models(result, false, "", text, sizeof text);
     text[strlen(text) - strlen(", counts")] = '\0';
     moesim_line_add(chart->subtitle, "%s", text);
     const char *dataset = attribute(result, "dataset"), *digest = attribute(result, "trace_digest");

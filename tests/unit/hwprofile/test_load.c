@@ -137,6 +137,7 @@ START_TEST(written)
     static moesim_profile p, q;
     moesim_error err = MOESIM_ERROR_INIT;
     hw_good(&p);
+    snprintf(p.times_of, sizeof p.times_of, "a \"model\" on b");
     snprintf(p.description, sizeof p.description, "a \"quoted\" back\\slash, \xc2\xb5");
     p.cpu.seconds[0] = 1.0 / 3.0 * 1e-4;
     p.link_alpha.spread = 0.1 + 0.2;
@@ -155,6 +156,7 @@ START_TEST(written)
     ck_assert_int_eq(memcmp(p.cpu.seconds, q.cpu.seconds, sizeof p.cpu.seconds), 0);
     ck_assert_int_eq(memcmp(p.gpu.seconds, q.gpu.seconds, sizeof p.gpu.seconds), 0);
     ck_assert_str_eq(p.description, q.description);
+    ck_assert_str_eq(p.times_of, q.times_of);
     ck_assert_int_eq(p.default_mode, q.default_mode);
     ck_assert_uint_eq(p.modes, q.modes);
     free(first);
