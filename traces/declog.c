@@ -102,7 +102,24 @@ static void digest_number(moesim_digest *digest, uint64_t value, unsigned bytes)
     moesim_digest_update(digest, out, bytes);
 }
 
-/* In the digest: the list's length as four bytes, then two bytes an id. */
+static void digest_list(moesim_digest *digest, uint32_t n, const uint16_t *id)
+{
+    digest_number(digest, n, 4);
+    moesim_digest_update(digest, id, n * sizeof *id);
+}
+
+void moesim_decision_digest(moesim_digest *digest, const moesim_decision *d)
+{
+    digest_number(digest, d->pass, 8);
+    digest_number(digest, d->clock, 8);
+    digest_number(digest, d->layer, 2);
+    digest_number(digest, d->counted != 0, 1);
+    digest_list(digest, d->n_hits, d->hits);
+    digest_list(digest, d->n_moved, d->moved);
+    digest_list(digest, d->n_cpu, d->cpu);
+    digest_list(digest, d->n_evicted, d->evicted);
+}
+
 static moesim_code append_list(moesim_declog *log, int list, uint32_t n, const uint16_t *id, moesim_error *err)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -110,8 +127,6 @@ static moesim_code append_list(moesim_declog *log, int list, uint32_t n, const u
             return moesim_fail(err, MOESIM_E_INTERNAL, "decision log %s: event %llu names expert %u in %s, of %u experts",
                                log->file.path, (unsigned long long)log->events, (unsigned)id[i],
                                columns[EXPERT + list].name, log->num_experts);
-    digest_number(log->digest, n, 4);
-    moesim_digest_update(log->digest, id, n * sizeof *id);
     log->total[list] += n;
     const moesim_code code = moesim_sink_append(&log->column[EXPERT + list], n, id, err);
     return code == MOESIM_OK ? moesim_sink_append(&log->column[OFFSET + list], 1, &log->total[list], err) : code;
@@ -130,10 +145,7 @@ moesim_code moesim_declog_append(moesim_declog *log, const moesim_decision *d, m
     moesim_code code = MOESIM_OK;
     for (int c = PASS; c <= COUNTED && code == MOESIM_OK; c++)
         code = moesim_sink_append(&log->column[c], 1, value[c], err);
-    digest_number(log->digest, d->pass, 8);
-    digest_number(log->digest, d->clock, 8);
-    digest_number(log->digest, layer, 2);
-    digest_number(log->digest, counted, 1);
+    moesim_decision_digest(log->digest, d);
     const struct { uint32_t n; const uint16_t *id; } list[] = {
         [HITS] = {d->n_hits, d->hits}, [MOVED] = {d->n_moved, d->moved}, [CPU] = {d->n_cpu, d->cpu},
         [EVICTED] = {d->n_evicted, d->evicted},

@@ -28,6 +28,9 @@ typedef struct moesim_decision {
     const uint16_t *hits, *moved, *cpu, *evicted;
 } moesim_decision;
 
+/* Adds one event to a digest of decisions, in the canonical form of traces/FORMAT.md. */
+void moesim_decision_digest(moesim_digest *digest, const moesim_decision *decision);
+
 typedef struct moesim_declog moesim_declog;
 
 moesim_code moesim_declog_create(const char *path, const moesim_declog_header *header, moesim_declog **out,
