@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Bootstrap over requests and the paired sign-flip test. Resamples are stored as how often each request was drawn; where
- * that table would pass 96 MiB it is drawn again from the seed for every figure, which gives the same resamples.
+ * Bootstrap over requests. Resamples are kept as counts ("request r drawn k times") where they fit, else regenerated from the
+ * seed for each figure: both give the same resamples.
  */
 #include "sim/stats.h"
 
@@ -10,31 +10,18 @@
 #include <string.h>
 
 #include <gsl/gsl_errno.h>
-#include <gsl/gsl_rng.h>
 #include <gsl/gsl_statistics_double.h>
 
 #include "base/arena.h"
 #include "base/log.h"
+#include "sim/kernels.h"
+#include "sim/stats_inner.h"
 
 #define TABLE_BYTES  ((size_t)96 << 20)
 #define DRAWS        ((size_t)1 << 26)   /* of one figure */
 #define FEWEST       400u
-#define EXACT_FLIPS  20u
-#define SEEDED_FLIPS 100000u
-#define TIE          1e-12        /* of Σ|d|: sums that differ by rounding alone count as equal */
 
-struct moesim_bootstrap {
-    size_t n;
-    uint32_t resamples;
-    uint64_t seed;
-    uint16_t *table;              /* [resamples][n] times drawn, or NULL: regenerate */
-    uint16_t *drawn;              /* [n] one row, when table is NULL */
-    double *value;                /* [resamples] scratch */
-    gsl_rng *rng;
-};
-
-/* The generator takes 32 bits: fold the rest in, so that every bit of a seed counts. */
-static void seed_rng(gsl_rng *rng, uint64_t seed)
+void moesim_seed_rng(gsl_rng *rng, uint64_t seed)
 {
     gsl_rng_set(rng, (unsigned long)((seed ^ (seed >> 32)) & UINT32_MAX));
 }
@@ -45,29 +32,85 @@ uint32_t moesim_resamples(size_t n)
     return fit >= MOESIM_RESAMPLES ? MOESIM_RESAMPLES : fit > FEWEST ? (uint32_t)fit : FEWEST;
 }
 
+/* ---- resamples ------------------------------------------------------------------------------------------------------- */
+
 /* A count stays at 65 535: with n below that it cannot be passed, and above it a request is drawn once on average. */
-static void draw_row(gsl_rng *rng, uint16_t *drawn, size_t n)
+static void draw_block(const moesim_bootstrap *b, size_t block, uint16_t *drawn)
 {
-    memset(drawn, 0, n * sizeof *drawn);
-    for (size_t i = 0; i < n; i++) {
-        uint16_t *one = &drawn[gsl_rng_uniform_int(rng, (unsigned long)n)];
-        *one = (uint16_t)(*one + (*one < UINT16_MAX));
-    }
+    const size_t first = block * MOESIM_LANES;
+    memset(drawn, 0, b->n * MOESIM_LANES * sizeof *drawn);
+    for (size_t k = 0; k < MOESIM_LANES && first + k < b->resamples; k++)
+        for (size_t i = 0; i < b->n; i++) {
+            uint16_t *one = &drawn[gsl_rng_uniform_int(b->rng, (unsigned long)b->n) * MOESIM_LANES + k];
+            *one = (uint16_t)(*one + (*one < UINT16_MAX));
+        }
 }
 
-static moesim_code allocate(moesim_bootstrap *b, moesim_error *err)
+const uint16_t *moesim_resample_block(moesim_bootstrap *b, size_t i)
+{
+    if (b->table != NULL)
+        return b->table + i * b->n * MOESIM_LANES;
+    if (i == 0)
+        moesim_seed_rng(b->rng, b->seed);
+    draw_block(b, i, b->drawn);
+    return b->drawn;
+}
+
+static const moesim_stats_kernels *kernels(void)
+{
+#ifdef MOESIM_STATS_AVX2
+    /* whatever is above the baseline includes AVX2 */
+    if (strcmp(moesim_kernels_get()->name, moesim_stats_kernels_base.name) != 0)
+        return &moesim_stats_kernels_avx2;
+#endif
+    return &moesim_stats_kernels_base;
+}
+
+/* ---- life ------------------------------------------------------------------------------------------------------------ */
+
+static bool fits(const moesim_bootstrap *b)
+{
+    return b->n <= TABLE_BYTES / sizeof *b->table / (b->resamples ? b->resamples : 1);
+}
+
+/* table: of another bootstrap over the same requests, or NULL. */
+static moesim_code allocate(moesim_bootstrap *b, uint16_t *table, moesim_error *err)
 {
     void *p = NULL;
     if (moesim_alloc(b->resamples, sizeof *b->value, "bootstrap values", &p, err) != MOESIM_OK)
         return err->code;
     b->value = p;
-    const bool fits = b->n <= TABLE_BYTES / sizeof *b->table / (b->resamples ? b->resamples : 1);
-    const size_t rows = fits ? b->resamples : 1;
-    if (moesim_alloc(rows * b->n, sizeof *b->table, "bootstrap resamples", &p, err) != MOESIM_OK)
-        return err->code;
-    *(fits ? &b->table : &b->drawn) = p;
+    b->table = table;
+    b->borrowed = table != NULL;
+    if (table == NULL) {
+        const size_t blocks = fits(b) ? b->blocks : 1;
+        if (moesim_alloc(blocks * b->n, MOESIM_LANES * sizeof *b->table, "bootstrap resamples", &p, err) != MOESIM_OK)
+            return err->code;
+        *(fits(b) ? &b->table : &b->drawn) = p;
+    }
     b->rng = gsl_rng_alloc(gsl_rng_mt19937);
     return b->rng != NULL ? MOESIM_OK : moesim_fail_nomem(err, "random generator", 0);
+}
+
+static moesim_code make(size_t n, uint32_t resamples, uint64_t seed, uint16_t *table, moesim_bootstrap **out,
+                        moesim_error *err)
+{
+    void *p = NULL;
+    if (moesim_alloc(1, sizeof **out, "bootstrap", &p, err) != MOESIM_OK)
+        return err->code;
+    moesim_bootstrap *b = p;
+    b->n = n;
+    b->resamples = resamples;
+    b->blocks = (resamples + MOESIM_LANES - 1) / MOESIM_LANES;
+    b->seed = seed;
+    b->kernels = kernels();
+    if (allocate(b, table, err) != MOESIM_OK) {
+        moesim_bootstrap_destroy(&b);
+        return err->code;
+    }
+    moesim_seed_rng(b->rng, seed);
+    *out = b;
+    return MOESIM_OK;
 }
 
 moesim_code moesim_bootstrap_create(size_t n, uint32_t resamples, uint64_t seed, moesim_bootstrap **out,
@@ -80,22 +123,19 @@ moesim_code moesim_bootstrap_create(size_t n, uint32_t resamples, uint64_t seed,
         return moesim_fail(err, MOESIM_E_LIMIT,
                            "a bootstrap over %zu requests: at most %u; choose fewer with --requests", n, UINT32_MAX);
     gsl_set_error_handler_off();
-    void *p = NULL;
-    if (moesim_alloc(1, sizeof **out, "bootstrap", &p, err) != MOESIM_OK)
+    const uint32_t most = moesim_resamples(n);
+    if (make(n, resamples < most ? resamples : most, seed, NULL, out, err) != MOESIM_OK)
         return err->code;
-    moesim_bootstrap *b = p;
-    b->n = n;
-    b->resamples = resamples < moesim_resamples(n) ? resamples : moesim_resamples(n);
-    b->seed = seed;
-    if (allocate(b, err) != MOESIM_OK) {
-        moesim_bootstrap_destroy(&b);
-        return err->code;
-    }
-    seed_rng(b->rng, seed);
-    for (size_t i = 0; b->table != NULL && i < b->resamples; i++)
-        draw_row(b->rng, b->table + i * n, n);
-    *out = b;
+    for (size_t i = 0; (*out)->table != NULL && i < (*out)->blocks; i++)
+        draw_block(*out, i, (*out)->table + i * n * MOESIM_LANES);
     return MOESIM_OK;
+}
+
+moesim_code moesim_bootstrap_share(const moesim_bootstrap *of, moesim_bootstrap **out, moesim_error *err)
+{
+    moesim_error local = MOESIM_ERROR_INIT;
+    *out = NULL;
+    return make(of->n, of->resamples, of->seed, of->table, out, err != NULL ? err : &local);
 }
 
 void moesim_bootstrap_destroy(moesim_bootstrap **bootstrap)
@@ -106,229 +146,79 @@ void moesim_bootstrap_destroy(moesim_bootstrap **bootstrap)
         return;
     if (b->rng != NULL)
         gsl_rng_free(b->rng);
-    free(b->table);
+    if (!b->borrowed)
+        free(b->table);
+    moesim_summed_fini(b);
     free(b->drawn);
     free(b->value);
     free(b);
 }
 
-/* Row i of the resamples; rows are asked for in order from 0. */
-static const uint16_t *resample(moesim_bootstrap *b, size_t i)
-{
-    if (b->table != NULL)
-        return b->table + i * b->n;
-    if (i == 0)
-        seed_rng(b->rng, b->seed);
-    draw_row(b->rng, b->drawn, b->n);
-    return b->drawn;
-}
+/* ---- intervals ------------------------------------------------------------------------------------------------------- */
 
-/* Σ drawn·num / Σ drawn·den; NaN where the denominator is 0. */
-static double weighted_ratio(const uint16_t *drawn, const double *num, const double *den, size_t n)
-{
-    double a = 0, b = 0;
-    for (size_t i = 0; i < n; i++) {
-        a += drawn[i] * num[i];
-        b += drawn[i] * den[i];
-    }
-    return b != 0 ? a / b : NAN;
-}
-
-static double plain_ratio(const double *num, const double *den, size_t n)
-{
-    double a = 0, b = 0;
-    for (size_t i = 0; i < n; i++) {
-        a += num[i];
-        b += den[i];
-    }
-    return b != 0 ? a / b : NAN;
-}
-
-/* What gsl_stats_quantile_from_sorted_data gives, without sorting: only two order statistics are needed. */
+/* What gsl_stats_quantile_from_sorted_data gives, without sorting: selecting leaves nothing smaller behind the place asked
+ * for, so the next one is the least of what lies there. */
 static double quantile(double *value, size_t n, double share)
 {
     const double at = (double)(n - 1) * share;
     const size_t below = (size_t)at;
     const double fraction = at - (double)below;
     const double low = gsl_stats_select(value, 1, n, below);
-    return below + 1 == n ? low : (1 - fraction) * low + fraction * gsl_stats_select(value, 1, n, below + 1);
+    if (below + 1 == n)
+        return low;
+    double next = value[below + 1];
+    for (size_t i = below + 2; i < n; i++)
+        next = value[i] < next ? value[i] : next;
+    return (1 - fraction) * low + fraction * next;
 }
 
-static moesim_interval percentiles(double *value, size_t n)
+moesim_interval moesim_percentiles(double *value, size_t n)
 {
     if (n == 0)
         return (moesim_interval){ NAN, NAN };
     return (moesim_interval){ quantile(value, n, 0.025), quantile(value, n, 0.975) };
 }
 
-/* The interval of ratio a, or of a − b where num_b is given. */
-static moesim_code interval(moesim_bootstrap *b, const double *num_a, const double *den_a, const double *num_b,
-                            const double *den_b, moesim_interval *out, moesim_error *err)
+static moesim_interval ratio_interval(moesim_bootstrap *b, const double *num, const double *den)
 {
     size_t kept = 0;
-    for (size_t i = 0; b->n >= 2 && i < b->resamples; i++) {
-        if (i % 64 == 0 && moesim_interrupted())
-            return moesim_fail(err, MOESIM_E_INTERRUPTED, "interrupted");
-        const uint16_t *drawn = resample(b, i);
-        double v = weighted_ratio(drawn, num_a, den_a, b->n);
-        if (num_b != NULL)
-            v -= weighted_ratio(drawn, num_b, den_b, b->n);
-        if (isfinite(v))
-            b->value[kept++] = v;
+    for (size_t i = 0; i < b->resamples; i++) {
+        const double v = num[i] / den[i];
+        b->value[kept] = v;
+        kept += den[i] != 0 && isfinite(v);
     }
-    *out = percentiles(b->value, kept);
-    return MOESIM_OK;
+    return moesim_percentiles(b->value, kept);
 }
 
-moesim_code moesim_bootstrap_ratio(moesim_bootstrap *b, const double *num, const double *den, moesim_interval *out,
-                                   moesim_error *err)
+static moesim_code some_ratios(moesim_bootstrap *b, size_t k, const double *const *num, const double *const *den,
+                               moesim_interval *out, moesim_error *err)
 {
-    return interval(b, num, den, NULL, NULL, out, err);
-}
-
-/* One resample of k ratios: sums of each in the order of the requests, as weighted_ratio makes them. term: [n][2·k]. */
-static void weighted_sums(const uint16_t *drawn, const double *term, size_t n, size_t width, double *sum)
-{
-    memset(sum, 0, width * sizeof *sum);
-    for (size_t i = 0; i < n; i++) {
-        const double times = drawn[i];
-        const double *row = term + i * width;
-        for (size_t f = 0; drawn[i] != 0 && f < width; f++)
-            sum[f] += times * row[f];
+    const double *column[2 * MOESIM_AT_ONCE], *sum[2 * MOESIM_AT_ONCE];
+    for (size_t f = 0; f < k; f++) {
+        column[2 * f] = num[f];
+        column[2 * f + 1] = den[f];
     }
-}
-
-typedef struct ratios {
-    size_t k, width;
-    double *term, *sum, *value;  /* [n][2·k], [2·k], [k][resamples] */
-    size_t *kept;                /* [k] */
-} ratios;
-
-static moesim_code resample_ratios(moesim_bootstrap *b, ratios *r, moesim_interval *out, moesim_error *err)
-{
-    for (size_t i = 0; b->n >= 2 && i < b->resamples; i++) {
-        if (i % 64 == 0 && moesim_interrupted())
-            return moesim_fail(err, MOESIM_E_INTERRUPTED, "interrupted");
-        weighted_sums(resample(b, i), r->term, b->n, r->width, r->sum);
-        for (size_t f = 0; f < r->k; f++) {
-            const double v = r->sum[r->k + f] != 0 ? r->sum[f] / r->sum[r->k + f] : (double)NAN;
-            if (isfinite(v))
-                r->value[f * b->resamples + r->kept[f]++] = v;
-        }
-    }
-    for (size_t f = 0; f < r->k; f++)
-        out[f] = percentiles(r->value + f * b->resamples, r->kept[f]);
-    return MOESIM_OK;
+    const moesim_code code = moesim_summed_get(b, column, 2 * k, sum, err);
+    for (size_t f = 0; f < k && code == MOESIM_OK; f++)
+        out[f] = ratio_interval(b, sum[2 * f], sum[2 * f + 1]);
+    return code;
 }
 
 moesim_code moesim_bootstrap_ratios(moesim_bootstrap *b, size_t k, const double *const *num, const double *const *den,
                                     moesim_interval *out, moesim_error *err)
 {
-    ratios r = {.k = k, .width = 2 * k};
-    void *values = NULL, *kept = NULL;
-    moesim_code code = moesim_alloc(b->n * r.width + r.width + k * b->resamples, sizeof *r.value,
-                                    "bootstrap of several figures", &values, err);
-    if (code == MOESIM_OK)
-        code = moesim_alloc(k, sizeof *r.kept, "bootstrap of several figures", &kept, err);
-    if (code == MOESIM_OK) {
-        r.term = values;
-        r.sum = r.term + b->n * r.width;
-        r.value = r.sum + r.width;
-        r.kept = kept;
-        for (size_t i = 0; i < b->n; i++)
-            for (size_t f = 0; f < k; f++) {
-                r.term[i * r.width + f] = num[f][i];
-                r.term[i * r.width + k + f] = den[f][i];
-            }
-        code = resample_ratios(b, &r, out, err);
-    }
-    free(values);
-    free(kept);
+    moesim_error local = MOESIM_ERROR_INIT;
+    moesim_code code = MOESIM_OK;
+    err = err != NULL ? err : &local;
+    for (size_t f = 0; b->n < 2 && f < k; f++)
+        out[f] = (moesim_interval){ NAN, NAN };
+    for (size_t f = 0; b->n >= 2 && f < k && code == MOESIM_OK; f += MOESIM_AT_ONCE)
+        code = some_ratios(b, k - f < MOESIM_AT_ONCE ? k - f : MOESIM_AT_ONCE, num + f, den + f, out + f, err);
     return code;
 }
 
-/* All sums ±d[0] ±d[1] … of n ≤ 10 terms, by Gray code: one addition a sum, from the one with every sign plus. */
-static size_t all_sums(const double *d, size_t n, double *sum)
+moesim_code moesim_bootstrap_ratio(moesim_bootstrap *b, const double *num, const double *den, moesim_interval *out,
+                                   moesim_error *err)
 {
-    double sign[EXACT_FLIPS / 2], s = 0;
-    for (size_t i = 0; i < n; i++) {
-        sign[i] = 1;
-        s += d[i];
-    }
-    const size_t count = (size_t)1 << n;
-    sum[0] = s;
-    for (size_t k = 1; k < count; k++) {
-        const int bit = __builtin_ctzll(k);
-        s -= 2 * sign[bit] * d[bit];
-        sign[bit] = -sign[bit];
-        sum[k] = s;
-    }
-    return count;
-}
-
-/* Halves are enumerated apart and joined pair by pair: a running sum over all 2^20 would gather rounding errors. */
-static double exact_p(const double *d, size_t n, double threshold)
-{
-    double low[1 << (EXACT_FLIPS / 2)], high[1 << (EXACT_FLIPS / 2)];
-    const size_t half = n / 2;
-    const size_t n_low = all_sums(d, half, low), n_high = all_sums(d + half, n - half, high);
-    size_t extreme = 0;
-    for (size_t i = 0; i < n_low; i++)
-        for (size_t k = 0; k < n_high; k++)
-            extreme += fabs(low[i] + high[k]) >= threshold;
-    return (double)extreme / (double)(n_low * n_high);
-}
-
-/* The observed signs count as one of the flips, so p is never 0. */
-static double seeded_p(gsl_rng *rng, uint64_t seed, const double *d, size_t n, double threshold)
-{
-    seed_rng(rng, seed);
-    size_t extreme = 1;
-    for (size_t f = 0; f < SEEDED_FLIPS; f++) {
-        double s = 0;
-        unsigned long bits = 0;
-        for (size_t i = 0; i < n; i++) {
-            if (i % 32 == 0)
-                bits = gsl_rng_get(rng);
-            s += (bits & 1) != 0 ? d[i] : -d[i];
-            bits >>= 1;
-        }
-        extreme += fabs(s) >= threshold;
-    }
-    return (double)extreme / (double)(SEEDED_FLIPS + 1);
-}
-
-static void sign_flip(moesim_bootstrap *b, const double *d, size_t n, uint64_t seed, moesim_paired *out)
-{
-    double observed = 0, scale = 0;
-    for (size_t i = 0; i < n; i++) {
-        observed += d[i];
-        scale += fabs(d[i]);
-    }
-    const double threshold = fabs(observed) - TIE * scale;
-    out->n = n;
-    out->exact = n <= EXACT_FLIPS;
-    out->p = n == 0 ? NAN : out->exact ? exact_p(d, n, threshold) : seeded_p(b->rng, seed, d, n, threshold);
-}
-
-moesim_code moesim_bootstrap_paired(moesim_bootstrap *b, const double *num_a, const double *den_a, const double *num_b,
-                                    const double *den_b, uint64_t seed, moesim_paired *out, moesim_error *err)
-{
-    moesim_error local = MOESIM_ERROR_INIT;
-    err = err != NULL ? err : &local;
-    void *p = NULL;
-    if (interval(b, num_a, den_a, num_b, den_b, &out->interval, err) != MOESIM_OK ||
-        moesim_alloc(b->n, sizeof(double), "paired differences", &p, err) != MOESIM_OK)
-        return err->code;
-    double *d = p;
-    size_t kept = 0;
-    for (size_t i = 0; i < b->n; i++) {
-        const double v = num_a[i] / den_a[i] - num_b[i] / den_b[i];
-        if (isfinite(v))
-            d[kept++] = v;
-    }
-    out->difference = plain_ratio(num_a, den_a, b->n) - plain_ratio(num_b, den_b, b->n);
-    sign_flip(b, d, kept, seed, out);
-    free(d);
-    return MOESIM_OK;
+    return moesim_bootstrap_ratios(b, 1, &num, &den, out, err);
 }

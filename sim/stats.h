@@ -21,11 +21,13 @@ uint32_t moesim_resamples(size_t n);
 typedef struct moesim_interval { double lo, hi; } moesim_interval;   /* NaN, NaN where undefined */
 
 /* Resampling plan: the same resamples for every figure and configuration of one n, so that comparisons are paired.
- * Results do not depend on the order of calls. One thread at a time. n ≤ 2^32 − 1, else MOESIM_E_LIMIT. */
+ * Results do not depend on the order of calls. One thread at a time; bootstrap_share makes one for another thread, of the same
+ * resamples, to be destroyed before `of`. n ≤ 2^32 − 1, else MOESIM_E_LIMIT. */
 typedef struct moesim_bootstrap moesim_bootstrap;
 moesim_code moesim_bootstrap_create(size_t n, uint32_t resamples, uint64_t seed, moesim_bootstrap **out,
                                     moesim_error *err);
-void moesim_bootstrap_destroy(moesim_bootstrap **b);
+moesim_code moesim_bootstrap_share(const moesim_bootstrap *of, moesim_bootstrap **out, moesim_error *err);
+void moesim_bootstrap_destroy(moesim_bootstrap **b);   /* NULL allowed */
 
 /* 95 % percentile interval of Σnum/Σden over resampled requests; num, den [n]. Resamples with Σden = 0 are left out (NaN
  * if all). n < 2: NaN, since one request says nothing about how requests differ. */
