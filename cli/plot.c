@@ -12,6 +12,7 @@
 #include "base/options.h"
 #include "base/paths.h"
 #include "cli/cli.h"
+#include "cli/paired.h"
 #include "cli/print.h"
 #include "cli/stats_report.h"
 #include "plots/chart.h"
@@ -82,25 +83,38 @@ static void list_figures(void)
 
 typedef struct plan { size_t n; uint64_t seed; moesim_bootstrap *bootstrap; } plan;
 
+static moesim_code plan_for(plan *p, size_t n, moesim_error *err)
+{
+    if (p->bootstrap != NULL && p->n == n)
+        return MOESIM_OK;
+    moesim_bootstrap_destroy(&p->bootstrap);
+    p->n = n;
+    return moesim_bootstrap_create(n, MOESIM_RESAMPLES, p->seed, &p->bootstrap, err);
+}
+
 static moesim_code interval(void *cookie, const double *num, const double *den, size_t n, double *lo, double *hi,
                             moesim_error *err)
 {
     plan *p = cookie;
     moesim_interval between = { NAN, NAN };
-    moesim_code code = MOESIM_OK;
     *lo = *hi = NAN;
     if (n < 2)
         return MOESIM_OK;
-    if (p->bootstrap == NULL || p->n != n) {
-        moesim_bootstrap_destroy(&p->bootstrap);
-        code = moesim_bootstrap_create(n, MOESIM_RESAMPLES, p->seed, &p->bootstrap, err);
-        p->n = n;
-    }
+    moesim_code code = plan_for(p, n, err);
     if (code == MOESIM_OK)
         code = moesim_bootstrap_ratio(p->bootstrap, num, den, &between, err);
     *lo = between.lo;
     *hi = between.hi;
     return code;
+}
+
+static moesim_code differ(void *cookie, const double *num_a, const double *den_a, const double *num_b, const double *den_b,
+                          size_t n, bool *out, moesim_error *err)
+{
+    plan *p = cookie;
+    *out = false;
+    const moesim_code code = plan_for(p, n, err);
+    return code == MOESIM_OK ? moesim_paired_differ(p->bootstrap, num_a, den_a, num_b, den_b, n, p->seed, out, err) : code;
 }
 
 /* ---- drawing ------------------------------------------------------------------------------------------------------- */
@@ -203,7 +217,8 @@ static moesim_code plot(const settings *s, const moesim_list *words, moesim_erro
     moesim_plot_request request = {
         .policy = names.item, .num_policies = names.n, .trace = s->trace, .profile = s->profile, .dtype = s->dtype,
         .cache = s->cache, .bandwidth = s->bandwidth, .batch = s->batch, .width_mm = s->width,
-        .interval = interval, .cookie = &p, .published = moesim_paper_stable, .num_published = MOESIM_STATS_BINS,
+        .interval = interval, .differ = differ, .cookie = &p,
+        .published = moesim_paper_stable, .num_published = MOESIM_STATS_BINS,
         .published_name = "OLED-MoE Fig. 10b (LLaDA2.0)",
     };
     if (code == MOESIM_OK)

@@ -13,8 +13,6 @@
 #include "sim/stats.h"
 
 #define ALMOST_ALL_HITS 0.95     /* knee of a curve of counts */
-#define FAR 8.0                  /* standard errors at which no resampling is needed */
-#define MANY 20u                 /* … from so many requests on */
 
 /* What is read of a result. */
 typedef struct view {
@@ -124,34 +122,11 @@ static size_t floor_of(const view *v, size_t i)
 
 /* ---- best ------------------------------------------------------------------------------------------------------------ */
 
-/* So far apart that resampling would only cost time: |mean of the differences| in standard errors. */
-static bool far_apart(const double *num_a, const double *num_b, const double *den_a, const double *den_b, size_t n)
-{
-    double sum = 0, squares = 0;
-    if (n < MANY)
-        return false;
-    for (size_t r = 0; r < n; r++)
-        sum += num_a[r] / den_a[r] - num_b[r] / den_b[r];
-    const double mean = sum / (double)n;
-    for (size_t r = 0; r < n; r++) {
-        const double d = num_a[r] / den_a[r] - num_b[r] / den_b[r] - mean;
-        squares += d * d;
-    }
-    const double error = sqrt(squares / (double)(n - 1) / (double)n);
-    return fabs(mean) > FAR * error && error > 0;
-}
-
 static moesim_code distinguish(const view *v, moesim_bootstrap *b, uint64_t seed, size_t x, size_t y, bool *out,
                                 moesim_error *err)
 {
     const double *nx = v->num + v->first[x], *dx = v->den + v->first[x], *ny = v->num + v->first[y], *dy = v->den + v->first[y];
-    moesim_paired paired;
-    *out = far_apart(nx, ny, dx, dy, (size_t)v->requests[x]);
-    if (*out)
-        return MOESIM_OK;
-    const moesim_code code = moesim_bootstrap_paired(b, nx, dx, ny, dy, seed, &paired, err);
-    *out = code == MOESIM_OK && moesim_paired_distinguishable(&paired);
-    return code;
+    return moesim_paired_differ(b, nx, dx, ny, dy, (size_t)v->requests[x], seed, out, err);
 }
 
 static moesim_code find_equals(const view *v, moesim_bootstrap *b, uint64_t seed, moesim_best *best, moesim_error *err)

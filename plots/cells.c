@@ -200,6 +200,52 @@ moesim_code moesim_cells_ratio(const moesim_cells *c, const moesim_plot_request 
     return code;
 }
 
+/* Both sides of the requests that count, [4][n]: num and den of a, then of b. Returns how many, 0 where the cells do not go
+ * together. */
+static size_t collect_both(const moesim_table *t, const moesim_ratio *q, const size_t begin[2], size_t n, double *side)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < n; i++) {
+        double v[4];
+        if (moesim_cells_number(t, "request", begin[0] + i) != moesim_cells_number(t, "request", begin[1] + i))
+            return 0;
+        for (size_t k = 0; k < 2; k++) {
+            v[2 * k] = moesim_cells_number(t, q->value, begin[k] + i) *
+                       (q->times != NULL ? moesim_cells_number(t, q->times, begin[k] + i) : 1.0);
+            v[2 * k + 1] = moesim_cells_number(t, q->weight, begin[k] + i);
+        }
+        if (!isfinite(v[0] + v[1] + v[2] + v[3]))
+            continue;
+        for (size_t k = 0; k < 4; k++)
+            side[k * n + used] = v[k];
+        used++;
+    }
+    return used;
+}
+
+moesim_code moesim_cells_differ(const moesim_cells *c, const moesim_plot_request *request, const moesim_ratio *ratio, size_t a,
+                                size_t b, bool *out, moesim_error *err)
+{
+    size_t begin[2] = { 0, 0 }, end[2] = { 0, 0 };
+    void *memory = NULL;
+    *out = false;
+    moesim_code code = moesim_cells_requests(c, a, &begin[0], &end[0], err);
+    if (code == MOESIM_OK)
+        code = moesim_cells_requests(c, b, &begin[1], &end[1], err);
+    const size_t n = end[0] - begin[0];
+    if (code != MOESIM_OK || n == 0 || n != end[1] - begin[1] || request->differ == NULL)
+        return code;
+    code = moesim_alloc(4 * n, sizeof(double), "requests of two cells", &memory, err);
+    double *side = memory;
+    if (code != MOESIM_OK)
+        return code;
+    const size_t used = collect_both(moesim_result_find(c->result, "requests"), ratio, begin, n, side);
+    if (used > 0)
+        code = request->differ(request->cookie, side, side + n, side + 2 * n, side + 3 * n, used, out, err);
+    free(memory);
+    return code;
+}
+
 void moesim_cells_fini(moesim_cells *c)
 {
     free(c->row);

@@ -64,6 +64,11 @@ typedef struct moesim_ratio { const char *value, *times, *weight, *workload; } m
 moesim_code moesim_cells_ratio(const moesim_cells *c, const moesim_plot_request *request, const moesim_ratio *ratio, size_t row,
                                size_t base, moesim_point *out, moesim_error *err);
 
+/* Can two cells be told apart by this figure of their requests (request->differ)? False where they do not have the same
+ * requests. */
+moesim_code moesim_cells_differ(const moesim_cells *c, const moesim_plot_request *request, const moesim_ratio *ratio, size_t a,
+                                size_t b, bool *out, moesim_error *err);
+
 /* Name in the legend, "oled †" where clairvoyant. */
 void moesim_cells_label(const struct moesim_shown_policy *policy, char *out, size_t bytes);
 

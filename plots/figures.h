@@ -7,6 +7,7 @@
 #ifndef MOESIM_PLOTS_FIGURES_H
 #define MOESIM_PLOTS_FIGURES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +21,10 @@ struct moesim_figure;
 typedef moesim_code moesim_plot_interval(void *cookie, const double *num, const double *den, size_t n, double *lo, double *hi,
                                          moesim_error *err);
 
+/* May Σnum/Σden of a and b over the same n requests be told apart? */
+typedef moesim_code moesim_plot_differ(void *cookie, const double *num_a, const double *den_a, const double *num_b,
+                                       const double *den_b, size_t n, bool *out, moesim_error *err);
+
 /* What the command line chose. NULL and NaN: not chosen. Borrowed. */
 typedef struct moesim_plot_request {
     const char *const *policy;           /* only these, 0: all */
@@ -28,7 +33,8 @@ typedef struct moesim_plot_request {
     double cache, bandwidth, batch;      /* slots per layer, GB/s, requests */
     double width_mm;                     /* of the figure, MOESIM_PLOT_MIN_MM to MOESIM_PLOT_MAX_MM */
     moesim_plot_interval *interval;      /* for figures that are formed from requests; NULL: drawn without */
-    void *cookie;
+    moesim_plot_differ *differ;          /* for figures that compare policies; NULL: none is told from another */
+    void *cookie;                        /* of both */
     const double *published;             /* stability: P(stability = 1) by bin of confidence, as published; NULL: not shown */
     size_t num_published;
     const char *published_name;

@@ -7,10 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "plots/fill.h"
+#include "plots/look.h"
+#include "plots/text.h"
 
 #define MAX_LABELS 12u           /* ticks of y */
 #define LABEL_MM 10.0            /* room for a tick of an axis */
+
+/* One combination of capacity and bandwidth: its best row, SIZE_MAX where nothing competes. */
+struct place { size_t best; bool unsure; };
 
 struct grid {
     const moesim_cells *cells;
@@ -18,9 +24,13 @@ struct grid {
     const moesim_figure *figure;
     double *cache, *bandwidth;
     size_t num_caches, num_bandwidths;
-    moesim_series *tiles, **sure, **unsure;      /* marks: [num_policies] */
-    bool any_unsure;
+    struct place *place;         /* [num_caches][num_bandwidths] */
+    uint32_t *look;              /* [num_policies]; that of a policy which is best somewhere, else NONE */
+    moesim_series *tiles, *mark[2][MOESIM_LOOK_MARKS];       /* solid, hollow */
+    uint32_t num_looks;
 };
+
+#define NONE UINT32_MAX
 
 static bool competes(const struct moesim_shown_policy *p)
 {
@@ -36,70 +46,127 @@ static size_t competitor(const moesim_cells *c, size_t row)
     return SIZE_MAX;
 }
 
-/* Rows of the least and the second least figure at a place of the grid; SIZE_MAX where there is none. */
-static void two_best(const struct grid *g, double cache, double bandwidth, size_t best[2])
+static bool is_at(const struct grid *g, size_t row, double cache, double bandwidth)
 {
-    double value[2] = { INFINITY, INFINITY };
-    best[0] = best[1] = SIZE_MAX;
+    return moesim_cells_number(g->cells->table, "cache", row) == cache &&
+           moesim_cells_number(g->cells->table, "bandwidth_gbps", row) == bandwidth && competitor(g->cells, row) != SIZE_MAX;
+}
+
+static double value_of(const struct grid *g, size_t row)
+{
+    return moesim_cells_number(g->cells->table, g->figure->value, row);
+}
+
+/* The best row, and whether there is one that it cannot be told from. */
+static moesim_code find_best(const struct grid *g, double cache, double bandwidth, struct place *p, moesim_error *err)
+{
+    const moesim_table *requests = moesim_result_find(g->cells->result, "requests");
+    const bool sums = requests != NULL && moesim_table_find(requests, "decode_ms") != NULL;
+    const moesim_ratio ratio = { sums ? "decode_ms" : "tpot_ms", sums ? NULL : "output_tokens", "output_tokens", NULL };
+    double least = INFINITY;
+    *p = (struct place){ SIZE_MAX, false };
     for (size_t i = 0; i < g->cells->n; i++) {
         const size_t row = g->cells->row[i];
-        if (moesim_cells_number(g->cells->table, "cache", row) != cache ||
-            moesim_cells_number(g->cells->table, "bandwidth_gbps", row) != bandwidth || competitor(g->cells, row) == SIZE_MAX)
+        if (!is_at(g, row, cache, bandwidth) || !(value_of(g, row) < least))
             continue;
-        const double v = moesim_cells_number(g->cells->table, g->figure->value, row);
-        const size_t at = v < value[0] ? 0 : 1;
-        if (!(v < value[1]))
-            continue;
-        if (at == 0) {
-            value[1] = value[0];
-            best[1] = best[0];
-        }
-        value[at] = v;
-        best[at] = row;
+        least = value_of(g, row);
+        p->best = row;
     }
+    for (size_t i = 0; i < g->cells->n && p->best != SIZE_MAX && !p->unsure; i++) {
+        const size_t row = g->cells->row[i];
+        bool differs = true;
+        if (row == p->best || !is_at(g, row, cache, bandwidth) || isnan(value_of(g, row)))
+            continue;
+        if (moesim_cells_differ(g->cells, g->request, &ratio, p->best, row, &differs, err) != MOESIM_OK)
+            return err->code;
+        p->unsure = !differs;
+    }
+    return MOESIM_OK;
+}
+
+/* Looks for the policies that are best somewhere: only so many shapes are told apart. */
+static moesim_code give_looks(struct grid *g, moesim_error *err)
+{
+    char names[256] = "";
+    for (size_t k = 0; k < g->cells->num_policies; k++) {
+        bool best = false;
+        for (size_t i = 0; i < g->num_caches * g->num_bandwidths; i++)
+            best = best || (g->place[i].best != SIZE_MAX && competitor(g->cells, g->place[i].best) == k);
+        g->look[k] = best ? g->num_looks++ : NONE;
+        if (best)
+            moesim_text_add(names, sizeof names, "%s%.40s", names[0] != '\0' ? ", " : "", g->cells->policy[k].name);
+    }
+    if (g->num_looks == 0)
+        return moesim_fail(err, MOESIM_E_USAGE, "figure %s compares causal policies, and none is among the chosen ones",
+                           g->figure->name);
+    if (g->num_looks > MOESIM_LOOK_MARKS)
+        return moesim_fail(err, MOESIM_E_USAGE, "figure %s has marks for %u policies, and %u are best somewhere (%s); choose "
+                           "some with --policy", g->figure->name, MOESIM_LOOK_MARKS, g->num_looks, names);
+    return MOESIM_OK;
+}
+
+/* A solid and a hollow series for each of them; the hollow ones have one entry in the legend. */
+static moesim_code add_marks(struct grid *g, moesim_chart *chart, bool unsure, moesim_error *err)
+{
+    moesim_series *hollow;
+    moesim_code code = MOESIM_OK;
+    for (size_t k = 0; code == MOESIM_OK && k < g->cells->num_policies; k++) {
+        const uint32_t look = g->look[k];
+        if (look == NONE)
+            continue;
+        code = moesim_chart_add(chart, "mark", g->cells->policy[k].name, look, &g->mark[0][look], err);
+        if (code == MOESIM_OK)
+            code = moesim_chart_add(chart, "mark-open", "", look, &g->mark[1][look], err);
+    }
+    return code == MOESIM_OK && unsure ? moesim_chart_add(chart, "mark-open", "hollow: not distinguishable", 0, &hollow, err)
+                                       : code;
 }
 
 static moesim_code add_place(struct grid *g, size_t i, size_t k, moesim_error *err)
 {
-    const moesim_ratio ratio = { "tpot_ms", "output_tokens", "output_tokens", NULL };
-    size_t best[2];
-    two_best(g, g->cache[i], g->bandwidth[k], best);
-    if (best[0] == SIZE_MAX)
+    const struct place *at = &g->place[i * g->num_bandwidths + k];
+    if (at->best == SIZE_MAX)
         return MOESIM_OK;
-    moesim_point p = moesim_point_none(), difference = moesim_point_none();
-    moesim_code code = MOESIM_OK;
-    if (best[1] != SIZE_MAX)
-        code = moesim_cells_ratio(g->cells, g->request, &ratio, best[0], best[1], &difference, err);
-    const bool unsure = difference.lo <= 0 && difference.hi >= 0;
-    g->any_unsure = g->any_unsure || unsure;
+    moesim_point p = moesim_point_none();
     p.x = (double)i;
     p.y = (double)k;
-    p.lo = moesim_cells_number(g->cells->table, g->figure->value, best[0]);
-    if (code == MOESIM_OK)
-        code = moesim_series_add(g->tiles, p, err);
-    moesim_series **marks = unsure ? g->unsure : g->sure;
-    return code == MOESIM_OK ? moesim_series_add(marks[competitor(g->cells, best[0])], p, err) : code;
+    p.lo = value_of(g, at->best);
+    const moesim_code code = moesim_series_add(g->tiles, p, err);
+    return code == MOESIM_OK
+               ? moesim_series_add(g->mark[at->unsure][g->look[competitor(g->cells, at->best)]], p, err) : code;
 }
 
-/* A mark series for each policy that competes, solid ones named; an empty series still needs its place in the legend. */
-static moesim_code add_marks(struct grid *g, moesim_chart *chart, moesim_error *err)
+/* Finds the best of every place, and draws it. */
+static moesim_code add_places(struct grid *g, moesim_chart *chart, moesim_error *err)
 {
-    uint32_t look = 0;
+    bool unsure = false;
     moesim_code code = MOESIM_OK;
-    g->sure = calloc(2 * g->cells->num_policies + 1, sizeof *g->sure);
-    if (g->sure == NULL)
-        return moesim_fail_nomem(err, "marks of a figure", 2 * g->cells->num_policies * sizeof *g->sure);
-    g->unsure = g->sure + g->cells->num_policies;
-    for (size_t i = 0; code == MOESIM_OK && i < g->cells->num_policies; i++) {
-        if (!competes(&g->cells->policy[i]))
-            continue;
-        code = moesim_chart_add(chart, "mark", g->cells->policy[i].name, look, &g->sure[i], err);
-        if (code == MOESIM_OK)
-            code = moesim_chart_add(chart, "mark-open", "", look, &g->unsure[i], err);
-        look++;
+    for (size_t i = 0; code == MOESIM_OK && i < g->num_caches * g->num_bandwidths; i++) {
+        code = find_best(g, g->cache[i / g->num_bandwidths], g->bandwidth[i % g->num_bandwidths], &g->place[i], err);
+        unsure = unsure || g->place[i].unsure;
     }
-    return code == MOESIM_OK && look == 0 ? moesim_fail(err, MOESIM_E_USAGE, "figure %s compares causal policies, and none is "
-                                                        "among the chosen ones", g->figure->name) : code;
+    if (code == MOESIM_OK)
+        code = give_looks(g, err);
+    if (code == MOESIM_OK)
+        code = moesim_chart_add(chart, "tile", "", 0, &g->tiles, err);
+    if (code == MOESIM_OK)
+        code = add_marks(g, chart, unsure, err);
+    for (size_t i = 0; code == MOESIM_OK && i < g->num_caches * g->num_bandwidths; i++)
+        code = add_place(g, i / g->num_bandwidths, i % g->num_bandwidths, err);
+    if (unsure)
+        moesim_line_add(chart->footer, "hollow: the best cannot be told from another one (paired on requests: 95 %% interval "
+                        "contains 0, or sign-flip p ≥ .05)");
+    return code;
+}
+
+/* Which policies were compared; the legend names those alone that are best somewhere. */
+static void say_compared(const struct grid *g, moesim_chart *chart)
+{
+    char names[512] = "";
+    for (size_t k = 0; k < g->cells->num_policies; k++)
+        if (competes(&g->cells->policy[k]))
+            moesim_text_add(names, sizeof names, "%s%.60s", names[0] != '\0' ? ", " : "", g->cells->policy[k].name);
+    moesim_line_add(chart->footer, "compared: %s", names);
 }
 
 /* Ticks with the values, not more than have room. */
@@ -133,13 +200,15 @@ static moesim_code fill(struct grid *g, moesim_chart *chart, moesim_error *err)
     moesim_code code = moesim_cells_distinct(g->cells, "cache", &g->cache, &g->num_caches, err);
     if (code == MOESIM_OK)
         code = moesim_cells_distinct(g->cells, "bandwidth_gbps", &g->bandwidth, &g->num_bandwidths, err);
+    void *place = NULL, *look = NULL;
     if (code == MOESIM_OK)
-        code = moesim_chart_add(chart, "tile", "", 0, &g->tiles, err);
+        code = moesim_alloc(g->num_caches * g->num_bandwidths, sizeof *g->place, "places of a grid", &place, err);
     if (code == MOESIM_OK)
-        code = add_marks(g, chart, err);
-    for (size_t i = 0; code == MOESIM_OK && i < g->num_caches; i++)
-        for (size_t k = 0; code == MOESIM_OK && k < g->num_bandwidths; k++)
-            code = add_place(g, i, k, err);
+        code = moesim_alloc(g->cells->num_policies, sizeof *g->look, "looks", &look, err);
+    g->place = place;
+    g->look = look;
+    if (code == MOESIM_OK)
+        code = add_places(g, chart, err);
     if (code == MOESIM_OK)
         code = ticks(&chart->x, g->cache, g->num_caches, (size_t)(g->request->width_mm / LABEL_MM), err);
     if (code == MOESIM_OK)
@@ -149,11 +218,11 @@ static moesim_code fill(struct grid *g, moesim_chart *chart, moesim_error *err)
     (void)snprintf(chart->colour_label, sizeof chart->colour_label, "%s", g->figure->label);
     chart->height = fmin(0.6, 0.12 + 0.06 * (double)g->num_bandwidths);
     chart->log_colour = code == MOESIM_OK && spread(g->tiles) > 8;
-    if (g->any_unsure)
-        moesim_line_add(chart->footer, "hollow mark: not distinguishable from the second best (paired interval contains 0)");
+    say_compared(g, chart);
     free(g->cache);
     free(g->bandwidth);
-    free(g->sure);
+    free(place);
+    free(look);
     return code;
 }
 

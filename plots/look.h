@@ -12,6 +12,7 @@
 const char *moesim_look_colour(uint32_t look);
 const char *moesim_look_part(uint32_t look);     /* of a stack: neighbours differ in lightness too */
 const char *moesim_look_mark(uint32_t look);     /* filled */
+#define MOESIM_LOOK_MARKS 6u       /* shapes; more looks repeat them */
 const char *moesim_look_open(uint32_t look);     /* the same shape hollow */
 const char *moesim_look_dash(uint32_t look);     /* solid for the first colours */
 const char *moesim_look_dashed(uint32_t look);   /* never solid */

@@ -227,32 +227,6 @@ START_TEST(test_bandwidth)
 }
 END_TEST
 
-/* Best causal policy: bounds never; with an interval of ±1 ms around the difference, a difference below 1 ms is hollow. */
-START_TEST(test_grid)
-{
-    moesim_plot_request q = request();
-    draw(&sample_usual, "grid", &q);
-    const moesim_series *tiles = find("tile", NULL), *sure = find("mark", "surv");
-    ck_assert_uint_eq(tiles->n, 48);
-    size_t marks = 0, hollow = 0;
-    for (size_t i = 0; i < chart.num_series; i++) {
-        marks += strncmp(chart.series[i].role, "mark", 4) == 0 ? chart.series[i].n : 0;
-        hollow += strcmp(chart.series[i].role, "mark-open") == 0 ? chart.series[i].n : 0;
-        ck_assert_ptr_null(strstr(chart.series[i].name, "belady"));
-    }
-    ck_assert_uint_eq(marks, 48);
-    ck_assert_uint_gt(hollow, 0);
-    ck_assert_uint_gt(sure->n, 0);
-    for (size_t i = 0; i < sure->n; i++) {
-        const double cache = 10 * (sure->point[i].x + 1), gbps = 16 * pow(2, sure->point[i].y);
-        ck_assert_double_eq(sure->point[i].lo, cell("surv", cache, gbps, "tpot_ms"));
-        ck_assert_double_gt(cell("oled:confidence=lag1,adapt=on,dispatch=reuse", cache, gbps, "tpot_ms") -
-                            cell("surv", cache, gbps, "tpot_ms"), 1 - 1e-9);
-    }
-    done();
-}
-END_TEST
-
 /* A result that says itself which policies are clairvoyant is believed. */
 START_TEST(test_clairvoyant_column)
 {
@@ -372,7 +346,6 @@ int main(void)
     tcase_add_test(c, test_bars_by_trace);
     tcase_add_test(c, test_breakdown);
     tcase_add_test(c, test_bandwidth);
-    tcase_add_test(c, test_grid);
     tcase_add_test(c, test_clairvoyant_column);
     tcase_add_loop_test(bad, test_refusal, 0, (int)(sizeof refusals / sizeof refusals[0]));
     tcase_add_test(bad, test_missing_column);

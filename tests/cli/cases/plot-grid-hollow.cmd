@@ -1,0 +1,1 @@
+moesim sweep sample.h5 --policy lru,lfu,surv --cache 40,120 --bandwidth 16,64 --profile h200-host -o r.h5 | grep -c 'not distinguishable' && moesim plot r.h5 grid -o g.svg --keep && grep -o 'hollow[^<]*\|compared: [^<]*' g.svg && grep -v '^#\|NaN NaN NaN NaN NaN NaN\|^$' g.svg.dat | cut -d' ' -f1,2
