@@ -18,7 +18,10 @@
 static const moesim_arg args[] = {
     { "policy", 0, MOESIM_ARG_LIST, AT(policy), "P[,P…]", 0, MOESIM_SWEEP_POLICIES, NULL, "Policies, as for moesim run." },
     { "cache", 0, MOESIM_ARG_LIST, AT(cache), "N[,N…]", 0, MOESIM_MAX_CACHES, NULL,
-      "Capacities: experts per layer, lists (20,40) and ranges (10:250:10)." },
+      "Capacities: experts per layer, lists (20,40) and ranges (10:250:10). With --scope global: sizes over all layers "
+      "(4000MiB)." },
+    { "scope", 0, MOESIM_ARG_CHOICE, AT(modes.scope), NULL, 0, 0, moesim_scope_names, MOESIM_SCOPE_HELP },
+    { "order", 0, MOESIM_ARG_CHOICE, AT(modes.order), NULL, 0, 0, moesim_order_names, MOESIM_ORDER_HELP },
     { "curve", 0, MOESIM_ARG_FLAG, AT(curve), NULL, 0, 0, NULL, "All capacities from 1 to the experts of a layer." },
     { "gpu-memory", 0, MOESIM_ARG_BYTES, AT(gpu_memory), "BYTES", 0, 0, NULL,
       "The capacity that this much memory leaves for experts, once everything else has its place; the subtraction is printed. "
@@ -38,6 +41,9 @@ static const moesim_arg args[] = {
     { "time", 0, MOESIM_ARG_CHOICE, AT(pricing.time), NULL, 0, 0, moesim_time_names, "As for moesim run." },
     { "set", 0, MOESIM_ARG_LIST, AT(pricing.set), "K=V[,K=V…]", 0, 0, NULL, "Override constants of every profile." },
     { "without", 0, MOESIM_ARG_LIST, AT(pricing.without), "E[,E…]", 0, 0, NULL, "Switch effects of mode model off." },
+    { "bound", 0, MOESIM_ARG_CHOICE, AT(modes.bound), NULL, 0, 0, moesim_bound_names,
+      "Least time per output token at each capacity and bandwidth, for every policy with fixed slots that does not prefetch; "
+      "kept in the result and drawn in plots." },
     { "requests", 0, MOESIM_ARG_RANGE, AT(requests), "a:b", 0, 0, NULL, "Requests a up to but without b, of every trace." },
     { "warmup", 0, MOESIM_ARG_U64, AT(warmup), "N", 0, 1e15, NULL, "The first N requests run and are not counted." },
     { "staging", 0, MOESIM_ARG_U64, AT(staging), "N", 1, 65536, NULL, "Experts in the staging area (default 4)." },
@@ -87,6 +93,7 @@ static void defaults(moesim_sweep_options *o)
     memset(o, 0, sizeof *o);
     o->pricing.time = -1;
     o->pricing.dtype = -1;
+    o->modes = (moesim_modes){ -1, -1, MOESIM_NO_BOUND };
     o->warmup = o->staging = o->prefetch_budget = o->seed = o->gpu_memory = o->context = o->workspace = MOESIM_UNSET;
     o->checkpoint = 30;
     o->threads = processors < 1 ? 1 : processors > (long)MAX_THREADS ? MAX_THREADS : (uint64_t)processors;
@@ -103,6 +110,8 @@ static void complete(moesim_sweep_options *o)
 {
     moesim_run_params params;
     moesim_run_params_defaults(&params);
+    o->modes.scope = o->modes.scope < 0 ? MOESIM_SCOPE_LAYER : o->modes.scope;
+    o->modes.order = o->modes.order < 0 ? MOESIM_ATOMIC : o->modes.order;
     set_if_unset(&o->warmup, 0);
     set_if_unset(&o->staging, params.staging);
     set_if_unset(&o->prefetch_budget, params.prefetch_budget);
@@ -123,6 +132,7 @@ static moesim_code check_from(const moesim_sweep_options *o, moesim_error *err)
 {
     const struct { const char *name; bool given; } word[] = {
         { "--policy", o->policy.n > 0 }, { "--cache", o->cache.n > 0 }, { "--curve", o->curve },
+        { "--scope", o->modes.scope >= 0 }, { "--order", o->modes.order >= 0 }, { "--bound", o->modes.bound >= 0 },
         { "--gpu-memory", o->gpu_memory != MOESIM_UNSET }, { "--context", o->context != MOESIM_UNSET },
         { "--workspace", o->workspace != MOESIM_UNSET }, { "--bandwidth", o->bandwidth.n > 0 },
         { "--batch", o->batch.n > 0 }, { "--profile", o->profile.n > 0 }, { "--dtype", o->dtype.n > 0 },

@@ -12,7 +12,7 @@
 
 #include "base/args.h"
 #include "base/digest.h"
-#include "cli/cachelist.h"
+#include "cli/modes.h"
 #include "cli/pricing.h"
 #include "policies/registry.h"
 #include "sim/grid.h"
@@ -26,6 +26,7 @@
 #define MOESIM_UNSET UINT64_MAX      /* a number that was not given */
 
 typedef struct moesim_sweep_options {
+    moesim_modes modes;
     moesim_list trace, policy, cache, bandwidth, batch, profile, dtype;
     moesim_pricing_words pricing;    /* its profile and dtype are those of the part */
     moesim_range requests;
@@ -53,7 +54,7 @@ typedef struct moesim_sweep_part {
     const char *profile;         /* as given; NULL: the default */
     int dtype;                   /* -1: not given */
     moesim_pricing pricing;
-    moesim_cachelist cache;      /* slots per layer */
+    moesim_cachelist cache;      /* slots per layer; bytes in scope global */
     char *memory;                /* the subtraction that led to the slots, owned; NULL without --gpu-memory */
     size_t first, cells;         /* in the whole grid */
     size_t first_group;          /* in the whole grid */
@@ -107,12 +108,20 @@ moesim_code moesim_sweep_slots(const moesim_sweep_options *o, moesim_sweep_part 
 /* How large the grid is; refuses absurd ones (LIMIT) unless --allow-large, and says the size of large ones. */
 moesim_code moesim_sweep_size(const moesim_sweep *s, moesim_error *err);
 
+/* How a part is replayed. */
+moesim_run_params moesim_sweep_params(const moesim_sweep *s, const moesim_sweep_part *part);
+
 /* sweep_run.c: runs what is not yet done. *out is the whole (of this shard); write: into options->output. */
 moesim_code moesim_sweep_run(moesim_sweep *s, moesim_result *out, moesim_error *err);
 
 /* sweep_result.c: tables of one part. cell[n], result[n] as run, index[n] in the part. */
 moesim_code moesim_sweep_tables(const moesim_sweep *s, const moesim_sweep_part *part, const size_t *index,
                                 const moesim_cell_result *result, size_t n, moesim_result *out, moesim_error *err);
+
+/* sweep_bound.c: with --bound, adds what bounds them to the table of these cells. */
+#define MOESIM_TPOT_BOUND "tpot_bound_ms"
+moesim_code moesim_sweep_bound(const moesim_sweep *s, const moesim_sweep_part *part, const size_t *index,
+                               const moesim_cell_result *result, size_t n, moesim_table *cells, moesim_error *err);
 
 /* sweep_find.c: what the cells say. */
 typedef struct moesim_best {         /* of one part, capacity and bandwidth */

@@ -56,8 +56,11 @@ static json_t *capacities(const moesim_sweep *s)
 {
     json_t *array = json_array();
     const moesim_cachelist *list = &s->part[0].cache;
+    char text[32];
     for (size_t i = 0; i < list->n && s->options->cache.n > 0; i++)
-        json_array_append_new(array, whole(list->amount[i]));
+        json_array_append_new(array, s->options->modes.scope == MOESIM_SCOPE_GLOBAL
+                                         ? json_string(moesim_cache_text(list->amount[i], true, text, sizeof text))
+                                         : whole(list->amount[i]));
     return array;
 }
 
@@ -100,6 +103,17 @@ static json_t *without_prefetch_limit(uint64_t budget)
     return budget == UINT32_MAX ? json_null() : whole(budget);
 }
 
+/* Left out where they are what they were before there was a choice, so that older results stay equal. */
+static void add_modes(json_t *o, const moesim_modes *m)
+{
+    if (m->scope != MOESIM_SCOPE_LAYER)
+        json_object_set_new(o, "scope", json_string(moesim_scope_names[m->scope]));
+    if (m->order != MOESIM_ATOMIC)
+        json_object_set_new(o, "order", json_string(moesim_order_names[m->order]));
+    if (m->bound != MOESIM_NO_BOUND)
+        json_object_set_new(o, "bound", json_string(moesim_bound_names[m->bound]));
+}
+
 char *moesim_sweep_config(const moesim_sweep *s)
 {
     const moesim_sweep_options *c = s->options;
@@ -110,6 +124,7 @@ char *moesim_sweep_config(const moesim_sweep *s)
     json_object_set_new(o, "policies", policies(s));
     json_object_set_new(o, "cache", capacities(s));
     json_object_set_new(o, "curve", json_boolean(c->curve));
+    add_modes(o, &c->modes);
     json_object_set_new(o, "gpu_memory", whole(c->gpu_memory));
     json_object_set_new(o, "context", whole(c->context));
     json_object_set_new(o, "workspace", whole(c->workspace));
@@ -206,6 +221,32 @@ static moesim_code read_lists(const char *path, json_t *o, moesim_sweep_options 
     return code;
 }
 
+/* Index of the word of a key among names; absent where there is no such key. */
+static moesim_code read_word(const char *path, const json_t *o, const char *key, const char *const *names, int absent, int *out,
+                             moesim_error *err)
+{
+    const json_t *word = json_object_get(o, key);
+    *out = absent;
+    if (word == NULL || json_is_null(word))
+        return MOESIM_OK;
+    for (int i = 0; names[i] != NULL; i++)
+        if (json_is_string(word) && strcmp(names[i], json_string_value(word)) == 0) {
+            *out = i;
+            return MOESIM_OK;
+        }
+    return bad(path, key, err);
+}
+
+static moesim_code read_words(const char *path, const json_t *o, moesim_sweep_options *out, moesim_error *err)
+{
+    moesim_modes *m = &out->modes;
+    if (read_word(path, o, "time", moesim_time_names, -1, &out->pricing.time, err) != MOESIM_OK ||
+        read_word(path, o, "scope", moesim_scope_names, MOESIM_SCOPE_LAYER, &m->scope, err) != MOESIM_OK ||
+        read_word(path, o, "order", moesim_order_names, MOESIM_ATOMIC, &m->order, err) != MOESIM_OK)
+        return err->code;
+    return read_word(path, o, "bound", moesim_bound_names, MOESIM_NO_BOUND, &m->bound, err);
+}
+
 moesim_code moesim_sweep_from(const moesim_result *result, const char *path, moesim_sweep_options *out, json_t **keep,
                               moesim_error *err)
 {
@@ -221,11 +262,9 @@ moesim_code moesim_sweep_from(const moesim_result *result, const char *path, moe
     out->expected = json_string_value(json_object_get(o, "expected"));
     out->curve = json_is_true(json_object_get(o, "curve"));
     out->pricing.as = json_string_value(json_object_get(o, "as"));
-    const char *time = json_string_value(json_object_get(o, "time"));
-    for (int i = 0; time != NULL && moesim_time_names[i] != NULL; i++)
-        if (strcmp(moesim_time_names[i], time) == 0)
-            out->pricing.time = i;
-    return read_numbers(path, o, out, err) == MOESIM_OK ? read_lists(path, o, out, err) : err->code;
+    if (read_words(path, o, out, err) != MOESIM_OK || read_numbers(path, o, out, err) != MOESIM_OK)
+        return err->code;
+    return read_lists(path, o, out, err);
 }
 
 /* ---- attributes ------------------------------------------------------------------------------------------------------ */

@@ -210,13 +210,15 @@ static moesim_code choose_slots(const moesim_sweep *s, moesim_sweep_part *part, 
     if (ways > 1)
         return moesim_fail(err, MOESIM_E_USAGE, "--cache, --curve and --gpu-memory each choose the capacities; give one of "
                            "them");
+    if (o->modes.scope == MOESIM_SCOPE_GLOBAL && o->cache.n == 0 && ways > 0)
+        return moesim_fail(err, MOESIM_E_USAGE, "option --scope global has one budget in bytes and no slots per layer; give "
+                           "it with --cache in place of --curve or --gpu-memory");
     if (o->gpu_memory != MOESIM_UNSET)
         return moesim_sweep_slots(o, part, err);
     if (o->context != MOESIM_UNSET || o->workspace != MOESIM_UNSET)
         return moesim_fail(err, MOESIM_E_USAGE, "--context and --workspace take effect only with --gpu-memory");
     if (!o->curve)
-        return moesim_cachelist_parse(&o->cache, false, &part->cache, err) == MOESIM_OK
-                   ? moesim_cachelist_check(&part->cache, experts, err) : err->code;
+        return moesim_modes_caches(&o->modes, &o->cache, experts, &part->cache, err);
     char range[32];
     const char *item = range;
     const moesim_list all = { 1, 1, &item };
@@ -241,7 +243,9 @@ static moesim_code make_part(moesim_sweep *s, moesim_sweep_part *part, moesim_er
     if (words.bandwidth && words.time < 0 && words.profile == NULL)
         words.profile = moesim_profile_names()[0];
     if (moesim_pricing_load(&words, part->trace->info, &part->pricing, err) != MOESIM_OK ||
-        choose_slots(s, part, err) != MOESIM_OK)
+        choose_slots(s, part, err) != MOESIM_OK ||
+        moesim_modes_check_bound(&s->options->modes, part->pricing.mode != MOESIM_TIME_COUNT, part->batch > 1,
+                                 err) != MOESIM_OK)
         return err->code;
     return check_costs(s, part, err);
 }

@@ -35,6 +35,8 @@ static void part_head(const moesim_sweep *s, const moesim_sweep_part *part, FILE
     fprintf(out, "\nrequests  %" PRIu64 ":%" PRIu64 " of %" PRIu32 ", warm-up %" PRIu64 "; counted n = %" PRIu64
             "%s; batch %" PRIu32 "\n", part->trace->request_begin, part->trace->request_end, t->num_requests,
             s->options->warmup, n, n < FEW ? " (few)" : "", part->batch);
+    fprintf(out, "run       scope %s, order %s, staging %" PRIu64 "\n", moesim_scope_names[s->options->modes.scope],
+            moesim_order_names[s->options->modes.order], s->options->staging);
     moesim_pricing_print(&part->pricing, out);
     if (part->memory != NULL)
         fputs(part->memory, out);
@@ -49,6 +51,13 @@ static const char *gbps_text(double v, char out[16])
     return out;
 }
 
+/* Slots, or in scope global a size. */
+static const char *cache_text(const moesim_table *t, int64_t cache, char out[32])
+{
+    const moesim_column_data *c = moesim_table_find(t, "cache");
+    return moesim_cache_text((uint64_t)cache, c != NULL && strcmp(c->unit, "bytes") == 0, out, 32);
+}
+
 static void name(const moesim_table *t, size_t row, FILE *out)
 {
     const char *mark = moesim_cell_whole(t, "clairvoyant", row) != 0  ? " *"
@@ -58,16 +67,18 @@ static void name(const moesim_table *t, size_t row, FILE *out)
 
 static void best_row(const moesim_table *t, const moesim_best *b, bool timed, FILE *out)
 {
+    const bool bounded = moesim_table_find(t, MOESIM_TPOT_BOUND) != NULL;
     const char *measure = timed ? "tpot" : "misses_per_pass";
-    char lo[64], hi[64], text[2][16], wide[32];
+    char lo[64], hi[64], text[3][16], wide[32], cache[32];
     snprintf(lo, sizeof lo, "%s_lo", measure);
     snprintf(hi, sizeof hi, "%s_hi", measure);
     const moesim_interval ci = { moesim_cell_real(t, lo, b->row), moesim_cell_real(t, hi, b->row) };
-    fprintf(out, "%6" PRId64 " %7s  ", moesim_cell_whole(t, "cache", b->row),
+    fprintf(out, "%7s %6s  ", cache_text(t, moesim_cell_whole(t, "cache", b->row), cache),
             gbps_text(moesim_cell_real(t, "bandwidth_gbps", b->row), text[0]));
     moesim_text_name(out, moesim_cell_text(t, "policy", b->row), "", POLICY_COLUMNS);
-    fprintf(out, " %8s %s\n", moesim_text_real(moesim_cell_real(t, timed ? "tpot_ms" : measure, b->row), text[1]),
-            moesim_text_interval(ci, 1, 4, wide));
+    fprintf(out, bounded ? " %8s %-15s %8s\n" : " %8s %s\n",
+            moesim_text_real(moesim_cell_real(t, timed ? "tpot_ms" : measure, b->row), text[1]),
+            moesim_text_interval(ci, 1, 4, wide), moesim_text_real(moesim_cell_real(t, MOESIM_TPOT_BOUND, b->row), text[2]));
     size_t used = 0;
     char equal[600] = "not distinguishable from ";
     for (size_t k = 0; k < b->num_equal; k++) {
@@ -103,8 +114,8 @@ static void floors(const moesim_sweep_part *part, const moesim_table *t, const m
 
 static void best(const moesim_sweep_part *part, const moesim_table *t, const moesim_findings *f, FILE *out)
 {
-    fprintf(out, "\nbest policy that can be built\n cache    GB/s  policy             %s [95 %% CI]\n",
-            f->timed ? " TPOT ms" : "misses/pass");
+    fprintf(out, "\nbest policy that can be built\n  cache   GB/s  policy             %s [95 %% CI]%s\n",
+            f->timed ? " TPOT ms" : "misses/pass", moesim_table_find(t, MOESIM_TPOT_BOUND) != NULL ? "       at least" : "");
     for (size_t i = 0; i < f->num_best; i++)
         if (in_part(part, t, f->best[i].row))
             best_row(t, &f->best[i], f->timed, out);
@@ -112,7 +123,7 @@ static void best(const moesim_sweep_part *part, const moesim_table *t, const moe
 
 static void knees(const moesim_sweep_part *part, const moesim_table *t, const moesim_findings *f, FILE *out)
 {
-    char text[16];
+    char text[16], cache[32];
     bool any = false;
     for (size_t i = 0; i < f->num_knees; i++) {
         const size_t row = f->knee[i].row;
@@ -125,7 +136,7 @@ static void knees(const moesim_sweep_part *part, const moesim_table *t, const mo
         name(t, row, out);
         fprintf(out, " %7s ", gbps_text(moesim_cell_real(t, "bandwidth_gbps", row), text));
         if (f->knee[i].cache >= 0)
-            fprintf(out, "%7" PRId64 "\n", f->knee[i].cache);
+            fprintf(out, "%7s\n", cache_text(t, f->knee[i].cache, cache));
         else
             fputs("  above those swept\n", out);
     }
@@ -162,6 +173,11 @@ static void notes(const moesim_sweep *s, const moesim_result *r, FILE *out)
     fputs(rule, out);
     if (clairvoyant)
         fputs("* clairvoyant: reads the future, a bound and not a policy one can build\n", out);
+    if (clairvoyant && s->options->modes.scope == MOESIM_SCOPE_GLOBAL)
+        fputs("in scope global every miss is admitted: belady is belady-forced, in bytes\n", out);
+    if (moesim_table_find(t, MOESIM_TPOT_BOUND) != NULL)
+        fputs("at least: offline-cost, the TPOT that no policy of fixed slots without prefetch\n"
+              "can be below, whoever decides\n", out);
     if (shard != NULL)
         fprintf(out, "shard %s: what is found holds for these cells alone; merge the shards\n", shard);
     fprintf(out, "%zu cells, seed %" PRIu64 "; 95 %% intervals from at most %u resamples of requests.\n", t->rows,

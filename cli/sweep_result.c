@@ -22,9 +22,15 @@ typedef struct job {
     bool timed;
 } job;
 
+/* Scope global has no slots: what is measured in them is undefined. */
+static bool is_global(const job *j)
+{
+    return j->sweep->options->modes.scope == MOESIM_SCOPE_GLOBAL;
+}
+
 static moesim_figure_source source_of(const job *j, size_t i)
 {
-    return (moesim_figure_source){ j->result[i].outcome, j->result[i].timing, false };
+    return (moesim_figure_source){ j->result[i].outcome, j->result[i].timing, is_global(j) };
 }
 
 /* Figures of counts are those of the outcome; the cells that share one lie together. */
@@ -50,12 +56,14 @@ static const char *word_of(const job *j, size_t i, size_t which)
     }
 }
 
+#define CACHE 1u
+
 static int64_t number_of(const job *j, size_t i, size_t which)
 {
     const moesim_outcome *o = j->result[i].outcome;
     switch (which) {
     case 0: return (int64_t)(j->part->first + j->index[i]);
-    case 1: return (int64_t)moesim_sweep_cell_at(j->sweep, j->part, j->index[i]).cache;
+    case CACHE: return (int64_t)moesim_sweep_cell_at(j->sweep, j->part, j->index[i]).cache;
     case 2: return j->part->batch;
     case 3: return o->num_requests;
     case 4: return (o->traits & MOESIM_CLAIRVOYANT) != 0;
@@ -75,7 +83,7 @@ static moesim_code add_words(const job *j, moesim_table *t, size_t which, const 
 static moesim_code add_numbers(const job *j, moesim_table *t, size_t which, const char *name, moesim_error *err)
 {
     int64_t *column = NULL;
-    const moesim_code code = moesim_table_integers(t, name, "", &column, err);
+    const moesim_code code = moesim_table_integers(t, name, which == CACHE && is_global(j) ? "bytes" : "", &column, err);
     for (size_t i = 0; i < j->n && code == MOESIM_OK; i++)
         column[i] = number_of(j, i, which);
     return code;
@@ -95,7 +103,7 @@ static moesim_code add_identity(const job *j, moesim_table *t, moesim_error *err
 {
     static const struct { const char *name; char kind; size_t which; } list[] = {
         { "cell", 'n', 0 },  { "trace", 'w', 0 },          { "trace_digest", 'w', 1 }, { "policy", 'w', 2 },
-        { "options", 'w', 3 }, { "cache", 'n', 1 },        { "bandwidth_gbps", 'b', 0 }, { "batch", 'n', 2 },
+        { "options", 'w', 3 }, { "cache", 'n', CACHE },    { "bandwidth_gbps", 'b', 0 }, { "batch", 'n', 2 },
         { "profile", 'w', 4 }, { "dtype", 'w', 5 },        { "requests", 'n', 3 },     { "clairvoyant", 'n', 4 },
         { "non_causal", 'n', 5 },
     };
@@ -181,8 +189,7 @@ static moesim_code add_counts(const job *j, moesim_table *t, moesim_error *err)
     if (code == MOESIM_OK)
         code = moesim_table_reals(t, "ratio_p95", "", &column, err);
     for (size_t i = 0; i < j->n && code == MOESIM_OK; i++)
-        column[i] = number_of(j, i, 1) > 0 && j->result[i].outcome->total.events > 0 ? j->result[i].outcome->ratio_p95
-                                                                                     : (double)NAN;
+        column[i] = moesim_modes_ratio_p95(&j->sweep->options->modes, j->result[i].outcome, (uint64_t)number_of(j, i, CACHE));
     if (code == MOESIM_OK)
         code = moesim_table_reals(t, "all_hit_rate", "", &column, err);
     for (size_t i = 0; i < j->n && code == MOESIM_OK; i++)
@@ -202,6 +209,11 @@ static const struct { const char *name, *unit; size_t offset; } sums[] = {
     SUM("prefetched", prefetched, ""),        SUM("moved_bytes", moved_bytes, "bytes"),
     SUM("prefetched_bytes", prefetched_bytes, "bytes"), SUM("unused", unused, ""),
 };
+
+static bool of_slots(size_t offset)
+{
+    return offset == offsetof(moesim_sums, floor) || offset == offsetof(moesim_sums, utilisation);
+}
 
 static double decode_ms(const moesim_time_sums *s) { return 1e3 * (s->decode.total + s->waited); }
 static double ttft_ms(const moesim_time_sums *s) { return 1e3 * s->ttft; }
@@ -242,6 +254,9 @@ static moesim_code add_sums(const job *j, moesim_table *t, moesim_error *err)
         for (size_t i = 0, row = 0; i < j->n && code == MOESIM_OK; i++)
             for (uint32_t r = 0; r < j->result[i].outcome->num_requests; r++)
                 memcpy(&column[row++], (const char *)&j->result[i].outcome->request[r] + sums[k].offset, sizeof *column);
+        if (code == MOESIM_OK && is_global(j) && of_slots(sums[k].offset))
+            for (size_t row = 0; row < t->rows; row++)
+                column[row] = NAN;
     }
     return code;
 }
@@ -275,6 +290,8 @@ static double hit_rate(const moesim_layer_sums *s) { return mean(s->hits, s->act
 static const struct { const char *name; double (*get)(const moesim_layer_sums *s); } layer_means[] = {
     { "slots_mean", slots_mean }, { "active_mean", active_mean }, { "hit_rate", hit_rate },
 };
+
+#define SLOTS 0u
 
 static moesim_code add_layer_names(const job *j, moesim_table *t, moesim_error *err)
 {
@@ -317,7 +334,8 @@ static moesim_code add_layer_means(const job *j, moesim_table *t, moesim_error *
         code = moesim_table_reals(t, layer_means[k].name, "", &column, err);
         for (size_t i = 0, row = 0; i < j->n && code == MOESIM_OK; i++)
             for (uint32_t l = 0; l < j->result[i].outcome->num_layers; l++)
-                column[row++] = layer_means[k].get(&j->result[i].outcome->layer[l]);
+                column[row++] = k == SLOTS && is_global(j) ? (double)NAN
+                                                           : layer_means[k].get(&j->result[i].outcome->layer[l]);
     }
     return code;
 }
@@ -345,7 +363,9 @@ moesim_code moesim_sweep_tables(const moesim_sweep *s, const moesim_sweep_part *
     if (moesim_result_table(out, "cells", n, &cells, err) != MOESIM_OK ||
         moesim_result_table(out, "requests", rows, &requests, err) != MOESIM_OK ||
         add_identity(&j, cells, err) != MOESIM_OK || add_figures(&j, cells, err) != MOESIM_OK ||
-        add_counts(&j, cells, err) != MOESIM_OK || add_request_names(&j, requests, err) != MOESIM_OK ||
+        add_counts(&j, cells, err) != MOESIM_OK ||
+        moesim_sweep_bound(s, part, index, result, n, cells, err) != MOESIM_OK ||
+        add_request_names(&j, requests, err) != MOESIM_OK ||
         add_sums(&j, requests, err) != MOESIM_OK || add_times(&j, requests, err) != MOESIM_OK)
         return err->code;
     return add_layers(&j, out, err);

@@ -21,6 +21,7 @@ typedef struct running {
     moesim_sweep *sweep;
     moesim_result *whole;        /* attributes; tables once a part is finished */
     char partial[PATH_CHARS];    /* "" without -o */
+    bool began;                  /* it was not there before */
 } running;
 
 /* ---- partial file ---------------------------------------------------------------------------------------------------- */
@@ -43,7 +44,8 @@ static moesim_code take_partial(running *run, moesim_error *err)
     moesim_result found;
     if (run->partial[0] == '\0')
         return MOESIM_OK;
-    if (access(run->partial, F_OK) != 0)
+    run->began = access(run->partial, F_OK) != 0;
+    if (run->began)
         return moesim_result_write(run->whole, run->partial, err);
     moesim_error why = MOESIM_ERROR_INIT;
     moesim_code code = moesim_result_read(run->partial, &found, &why);
@@ -106,11 +108,12 @@ static void remove_partial(const running *run)
 
 /* ---- one part -------------------------------------------------------------------------------------------------------- */
 
-static moesim_run_params params_of(const moesim_sweep *s, const moesim_sweep_part *part, moesim_progress *progress)
+moesim_run_params moesim_sweep_params(const moesim_sweep *s, const moesim_sweep_part *part)
 {
     const moesim_sweep_options *o = s->options;
     moesim_run_params p;
     moesim_run_params_defaults(&p);
+    moesim_modes_params(&o->modes, &p);
     p.request_begin = part->trace->request_begin;
     p.request_end = part->trace->request_end;
     p.warmup = o->warmup;
@@ -120,7 +123,6 @@ static moesim_run_params params_of(const moesim_sweep *s, const moesim_sweep_par
     p.threads = (uint32_t)o->threads;
     p.seed = o->seed;
     p.window_bytes = o->window;
-    p.progress = progress;
     return p;
 }
 
@@ -168,8 +170,7 @@ static moesim_code batch_init(batch *b, const moesim_sweep *s, const moesim_swee
             continue;
         const moesim_sweep_cell c = moesim_sweep_cell_at(s, part, k);
         b->index[b->n] = k;
-        b->cell[b->n++] = (moesim_cell){ .policy = c.policy->policy, .options = c.policy->options, .label = c.policy->given,
-                                         .cache = (uint32_t)c.cache, .bandwidth = c.bandwidth };
+        b->cell[b->n++] = moesim_modes_cell(&s->options->modes, c.policy, c.cache, c.bandwidth);
     }
     return code;
 }
@@ -180,13 +181,14 @@ static moesim_code run_cells(const running *run, size_t k, const batch *b, moesi
     const moesim_sweep_part *part = &s->part[k];
     char what[64], path[PATH_CHARS + 24], identity[MOESIM_DIGEST_CHARS];
     moesim_progress progress = { .what = what };
-    const moesim_run_params params = params_of(s, part, &progress);
+    moesim_run_params params = moesim_sweep_params(s, part);
     const moesim_checkpoint checkpoint = { .path = path, .identity = identity, .every_s = (double)s->options->checkpoint };
     const moesim_grid grid = {
         .run = &params, .profile = part->pricing.profile, .mode = part->pricing.mode, .effects = part->pricing.effects,
         .expert_bytes = part->pricing.expert_bytes, .hidden_bytes = part->pricing.hidden_bytes, .num_cells = b->n,
         .cell = b->cell, .checkpoint = run->partial[0] != '\0' ? &checkpoint : NULL,
     };
+    params.progress = &progress;
     snprintf(what, sizeof what, s->num_parts > 1 ? "sweep %zu/%zu" : "sweep", k + 1, s->num_parts);
     state_path(run, k, path);
     if (identify(s, k, identity, err) != MOESIM_OK)
@@ -245,7 +247,9 @@ moesim_code moesim_sweep_run(moesim_sweep *s, moesim_result *out, moesim_error *
         return moesim_fail(err, MOESIM_E_INTERRUPTED, "interrupted; the same command goes on with what %s holds", run.partial);
     if (code == MOESIM_OK && output != NULL)
         code = moesim_result_write(out, output, err);
-    if (code == MOESIM_OK && output != NULL)
+    /* words that cannot work together are found when the parts begin: nothing is there to go on with */
+    const bool void_of_work = code == MOESIM_E_USAGE && run.began && out->num_tables == 0;
+    if (output != NULL && (code == MOESIM_OK || void_of_work))
         remove_partial(&run);
     return code;
 }
