@@ -145,10 +145,10 @@ static void profile(const moesim_cells *c, moesim_chart *chart)
         moesim_text_add(chart->footer, sizeof chart->footer, ", set %.200s", overrides);
 }
 
-static bool any_clairvoyant(const moesim_cells *c)
+static bool any_marked(const moesim_cells *c, char mark)
 {
     for (size_t i = 0; i < c->num_policies; i++)
-        if (c->policy[i].clairvoyant)
+        if (c->policy[i].mark == mark)
             return true;
     return false;
 }
@@ -178,8 +178,10 @@ moesim_code moesim_caption_cells(const moesim_cells *cells, moesim_chart *chart,
         say_requests(least, most, least < FEW_REQUESTS, text, sizeof text);
         moesim_line_add(chart->subtitle, "%s", text);
     }
-    if (any_clairvoyant(cells))
-        moesim_line_add(chart->footer, "† clairvoyant: reads what no running system can know");
+    if (any_marked(cells, '*'))
+        moesim_line_add(chart->footer, "* clairvoyant: reads the future, a bound and not a policy one can build");
+    if (any_marked(cells, '!'))
+        moesim_line_add(chart->footer, "! non-causal: uses what no real system has at that moment");
     if (priced)
         profile(cells, chart);
     traces(cells, chart);

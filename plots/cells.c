@@ -81,7 +81,7 @@ size_t moesim_cells_twin(const moesim_cells *c, size_t row, const char *policy, 
 
 void moesim_cells_label(const struct moesim_shown_policy *policy, char *out, size_t bytes)
 {
-    (void)snprintf(out, bytes, "%s%s", policy->name, policy->clairvoyant ? " †" : "");
+    (void)snprintf(out, bytes, policy->mark != 0 ? "%s %c" : "%s", policy->name, policy->mark);
 }
 
 static int ascending(const void *x, const void *y)

@@ -23,7 +23,8 @@ typedef struct moesim_cells {
     size_t num_policies;
     struct moesim_shown_policy {
         const char *name;
-        bool bound, clairvoyant;
+        bool bound;
+        char mark;                       /* of tables: '*' clairvoyant, '!' not causal, 0 a policy that can be built */
         uint32_t look;                   /* the same whatever is chosen */
     } *policy;                           /* owned */
 } moesim_cells;
@@ -69,7 +70,7 @@ moesim_code moesim_cells_ratio(const moesim_cells *c, const moesim_plot_request 
 moesim_code moesim_cells_differ(const moesim_cells *c, const moesim_plot_request *request, const moesim_ratio *ratio, size_t a,
                                 size_t b, bool *out, moesim_error *err);
 
-/* Name in the legend, "oled †" where clairvoyant. */
+/* Name in the legend, "belady *", "oled:confidence=hindsight !", "lru". */
 void moesim_cells_label(const struct moesim_shown_policy *policy, char *out, size_t bytes);
 
 #endif

@@ -34,7 +34,7 @@ struct grid {
 
 static bool competes(const struct moesim_shown_policy *p)
 {
-    return !p->bound && !p->clairvoyant;
+    return !p->bound && p->mark == 0;
 }
 
 /* Index of the row's policy, SIZE_MAX where it does not compete. */
@@ -235,7 +235,7 @@ moesim_code moesim_fill_grid(const moesim_figure *figure, const moesim_result *r
     if (code == MOESIM_OK)
         code = fill(&g, chart, err);
     for (size_t i = 0; i < c.num_policies; i++)
-        c.policy[i].clairvoyant = false;     /* none of them is shown */
+        c.policy[i].mark = 0;     /* none of them is shown */
     if (code == MOESIM_OK)
         code = moesim_caption_cells(&c, chart, err);
     moesim_cells_fini(&c);

@@ -70,13 +70,15 @@ moesim_code moesim_fill_stability(const moesim_figure *figure, const moesim_resu
         code = add_curve(t, curves[i].role, curves[i].name, curves[i].look, curves[i].column, curves[i].share ? top_k : 1.0,
                          chart, err);
     if (code == MOESIM_OK && request->published != NULL)
-        code = moesim_chart_add(chart, "reference", request->published_name, 0, &s, err);
+        code = moesim_chart_add(chart, "reference", "all K kept, published", 0, &s, err);
     for (size_t i = 0; code == MOESIM_OK && request->published != NULL && i < request->num_published && i < t->rows; i++)
         code = add_point(s, moesim_cells_number(t, "confidence", i), request->published[i], err);
     share_axis(chart, "confidence (middle of the bin)", figure->label);
     chart->x.lo = 0;
     chart->x.hi = 1;
     moesim_caption_stats(result, chart);
+    if (request->published != NULL)
+        moesim_line_add(chart->footer, "published: %s, of that model and its requests, not of this trace", request->published_name);
     say_samples(t, "all_n", "all rows", chart);
     return code;
 }

@@ -264,12 +264,12 @@ static bool is_bound(const char *policy)
 }
 
 /* Clairvoyant, or not causal: no running system can know what it reads. */
-static bool is_clairvoyant(const moesim_table *t, size_t row, const char *policy)
+static char mark_of(const moesim_table *t, size_t row, const char *policy)
 {
     const double said = moesim_cells_number(t, "clairvoyant", row), not_causal = moesim_cells_number(t, "non_causal", row);
     if (isnan(said))
-        return is_bound(policy) || strstr(policy, "hindsight") != NULL;
-    return said != 0 || (!isnan(not_causal) && not_causal != 0);
+        return is_bound(policy) ? '*' : strstr(policy, "hindsight") != NULL ? '!' : '\0';
+    return said != 0 ? '*' : !isnan(not_causal) && not_causal != 0 ? '!' : '\0';
 }
 
 static bool wanted_policy(const moesim_plot_request *q, const char *name)
@@ -299,7 +299,7 @@ static moesim_code find_policies(moesim_cells *c, const moesim_plot_request *q, 
             continue;
         if (k == MAX_VALUES)
             return moesim_fail(err, MOESIM_E_LIMIT, "the result has more than %u policies", MAX_VALUES);
-        c->policy[all++] = (struct moesim_shown_policy){ name, is_bound(name), is_clairvoyant(c->table, i, name), (uint32_t)k };
+        c->policy[all++] = (struct moesim_shown_policy){ name, is_bound(name), mark_of(c->table, i, name), (uint32_t)k };
         moesim_text_add(names, sizeof names, "%s%.80s", k > 0 ? ", " : "", name);
     }
     for (size_t i = 0; i < q->num_policies; i++) {

@@ -165,7 +165,7 @@ START_TEST(test_ordinary)
     moesim_plot_request q = request();
     ck_assert_msg(draw("tpot-curve", &q, 3, 0) == MOESIM_OK, "%s", err.text);
     ck_assert_ptr_null(find("bound", "full residency"));
-    ck_assert_ptr_nonnull(find("bound", "full †"));
+    ck_assert_ptr_nonnull(find("bound", "full *"));
     done();
 }
 END_TEST

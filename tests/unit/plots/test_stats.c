@@ -78,7 +78,7 @@ START_TEST(test_figures)
 {
     static const double published[10] = { .13, .12, .16, .21, .25, .30, .34, .36, .39, .42 };
     const moesim_plot_request q = { .cache = NAN, .bandwidth = NAN, .batch = NAN, .width_mm = 80, .published = published,
-                                    .num_published = 10, .published_name = "published" };
+                                    .num_published = 10, .published_name = "Fig. 10b (LLaDA2.0)" };
     static const char *const names[] = { "stability", "overlap" };
     moesim_chart *chart = malloc(sizeof *chart);
     moesim_result r;
@@ -99,6 +99,8 @@ START_TEST(test_figures)
         }
         if (k == 0) {
             ck_assert_str_eq(chart->series[4].role, "reference");
+            ck_assert_str_eq(chart->series[4].name, "all K kept, published");        /* what it is to be held against */
+            ck_assert_ptr_nonnull(strstr(chart->footer, "published: Fig. 10b (LLaDA2.0), of that model"));
             ck_assert_double_eq(chart->series[4].point[9].y, .42);
         }
         moesim_chart_fini(chart);
