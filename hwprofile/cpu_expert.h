@@ -7,6 +7,7 @@
 #ifndef MOESIM_HWPROFILE_CPU_EXPERT_H
 #define MOESIM_HWPROFILE_CPU_EXPERT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -44,6 +45,9 @@ void moesim_cpu_team_destroy(moesim_cpu_team **team);        /* NULL allowed */
 void moesim_cpu_team_start(moesim_cpu_team *team, const moesim_cpu_job *job, uint32_t n, const uint16_t *x);
 /* Waits; returns the nanoseconds from start to the end of the last job. */
 uint64_t moesim_cpu_team_wait(moesim_cpu_team *team);
+
+/* Between start and wait: has the last job ended? Never blocks. */
+bool moesim_cpu_team_done(const moesim_cpu_team *team);
 
 /* Between start and wait, from the thread that started: waits until job i is done (its y may be read). */
 void moesim_cpu_team_wait_job(moesim_cpu_team *team, uint32_t i);

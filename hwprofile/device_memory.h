@@ -39,6 +39,10 @@ typedef struct moesim_device_sizes {
 } moesim_device_sizes;
 void moesim_device_sizes_get(const moesim_device_config *config, moesim_device_sizes *out);
 
+/* Row i of the facts about the host: "cpu", "governor", "host memory free", "isa", "threads", "cpus"; false past the end.
+ * team NULL: without its rows. */
+bool moesim_host_fact(const moesim_cpu_team *team, size_t i, moesim_device_fact *out);
+
 /* ---- buffers ----------------------------------------------------------------------------------------------------- */
 
 /* Anonymous pages, huge ones where the system grants them; not touched yet, so that the threads which fill a buffer decide on

@@ -29,7 +29,7 @@ BEGIN {
     library["^jansson"] = "^(hwprofile|cli|tests)/"
     library["^check[.]h$"] = "^tests/"
     library["^dlfcn[.]h$"] = "^(policies/|tests/)"
-    library["^pthread[.]h$"] = "^(base|traces|sim|cli|tests)/"
+    library["^pthread[.]h$"] = "^(base|traces|hwprofile|sim|cli|tests)/"
     library["^cuda|^cublas"] = "^$"
 }
 function group(file) {

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Between the files of the CPU experts: kernels by instruction set, and where threads go. Private to hwprofile/.
+ */
+#ifndef MOESIM_HWPROFILE_CPU_PARTS_H
+#define MOESIM_HWPROFILE_CPU_PARTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "hwprofile/cpu_expert.h"
+
+/* Most rows and tokens of one block. A chunk of rows is read from memory once and met by all tokens, block after block. */
+#define MOESIM_CPU_ROWS 4u
+#define MOESIM_CPU_TOKENS 4u
+#define MOESIM_CPU_SIZE_MAX 65536u   /* hidden and intermediate */
+
+/* One instruction set. Each sum of products is taken in an order that depends on k alone. */
+typedef struct moesim_cpu_kernel {
+    const char *name;
+    bool (*supported)(void);
+    size_t element;              /* bytes of one prepared activation */
+    /* k (a multiple of 64) activations into the order and type that `block` reads; out 64-byte aligned. */
+    void (*prepare)(const uint16_t *x, uint32_t k, void *out);
+    /* out[r][t] = row[r] · x[t] for 4 rows of k weights and 1..4 tokens, which lie k prepared elements apart. `ahead`: elements
+     * from each row to what will be read next, fetched into the cache meanwhile; 0: none. */
+    void (*block)(const uint16_t *const row[MOESIM_CPU_ROWS], uint32_t k, const void *x, uint32_t tokens, size_t ahead,
+                  float out[MOESIM_CPU_ROWS][MOESIM_CPU_TOKENS]);
+    /* Reads everything; the result depends on all of it. bytes is a multiple of 64, data 64-byte aligned. */
+    uint64_t (*read)(const void *data, size_t bytes);
+} moesim_cpu_kernel;
+
+/* NULL-ended, from plain to best; x86 only but for plain. */
+extern const moesim_cpu_kernel moesim_cpu_plain, moesim_cpu_avx2, moesim_cpu_avx512, moesim_cpu_avx512bf16;
+
+/* name NULL: the best that this CPU has. USAGE errors list what it has. */
+moesim_code moesim_cpu_kernel_find(const char *name, const moesim_cpu_kernel **out, moesim_error *err);
+
+/* What the threads of a team share while they compute. */
+typedef struct moesim_cpu_crew moesim_cpu_crew;
+moesim_cpu_crew *moesim_cpu_crew_create(const moesim_cpu_kernel *kernel, uint32_t threads, uint32_t hidden,
+                                        uint32_t intermediate, uint32_t batch);          /* NULL: no memory */
+void moesim_cpu_crew_destroy(moesim_cpu_crew *crew);         /* NULL allowed */
+
+/* One pass over the weights of a job for its tokens first to first+n−1, n ≤ batch. Every thread calls it, with the same
+ * arguments but for `thread`; number counts 0, 1, 2 … since create. Returns when this thread's part is done; a pass is done
+ * when all have returned, and it is then that its weights and x may go. */
+void moesim_cpu_crew_pass(moesim_cpu_crew *crew, uint32_t thread, const moesim_cpu_job *job, const uint16_t *x, uint32_t first,
+                          uint32_t n, uint64_t number);
+
+/* For a loop that waits. */
+void moesim_cpu_relax(void);
+
+/* Where threads go: cpu[i] of thread i, distinct physical cores first. */
+typedef struct moesim_cpu_places {
+    uint32_t threads, allowed;   /* allowed: CPUs that this process may use */
+    bool pinned;
+    uint32_t cpu[MOESIM_CPU_THREADS_MAX];
+    char text[128];              /* "0-15", "not pinned" */
+} moesim_cpu_places;
+moesim_code moesim_cpu_place(const moesim_cpu_config *config, moesim_cpu_places *out, moesim_error *err);
+
+#endif
