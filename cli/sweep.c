@@ -158,7 +158,7 @@ static moesim_code print_form(const moesim_sweep *s, const moesim_result *r, moe
         moesim_sweep_csv(r, stdout);
         return MOESIM_OK;
     }
-    moesim_code code = moesim_sweep_find(r, s->options->seed, &findings, err);
+    moesim_code code = moesim_sweep_find(r, s->options->seed, s->options->threads, &findings, err);
     if (code == MOESIM_OK && s->options->format == MOESIM_FORMAT_JSON)
         code = moesim_sweep_json(s, r, &findings, stdout, err);
     else if (code == MOESIM_OK)

@@ -123,6 +123,10 @@ moesim_code moesim_sweep_tables(const moesim_sweep *s, const moesim_sweep_part *
 moesim_code moesim_sweep_bound(const moesim_sweep *s, const moesim_sweep_part *part, const size_t *index,
                                const moesim_cell_result *result, size_t n, moesim_table *cells, moesim_error *err);
 
+/* sweep_figures.c: adds the figures of these cells and their intervals; global: there are no slots. */
+moesim_code moesim_sweep_figures(const moesim_sweep *s, const moesim_cell_result *result, size_t n, bool timed, bool global,
+                                 moesim_table *cells, moesim_error *err);
+
 /* sweep_find.c: what the cells say. */
 typedef struct moesim_best {         /* of one part, capacity and bandwidth */
     size_t row, equal[4];            /* rows of /cells; equal: not distinguishable from the best */
@@ -150,7 +154,8 @@ typedef struct moesim_findings {
     size_t *floor;                   /* rows of policy full, one per part and bandwidth */
 } moesim_findings;
 
-moesim_code moesim_sweep_find(const moesim_result *r, uint64_t seed, moesim_findings *out, moesim_error *err);
+moesim_code moesim_sweep_find(const moesim_result *r, uint64_t seed, uint64_t threads, moesim_findings *out,
+                              moesim_error *err);
 void moesim_findings_fini(moesim_findings *f);
 
 /* sweep_forms.c: table /cells, and the value of a column; NaN, 0 or "" where there is no such column. */

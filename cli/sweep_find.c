@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/parallel.h"
+#include "cli/bootstraps.h"
 #include "cli/paired.h"
 #include "sim/stats.h"
 
@@ -145,13 +147,10 @@ static moesim_code find_equals(const view *v, moesim_bootstrap *b, uint64_t seed
     return MOESIM_OK;
 }
 
-/* All traces may have different numbers of requests; one bootstrap serves those of one number. */
-static moesim_code find_best(const view *v, uint64_t seed, moesim_findings *out, moesim_error *err)
+/* The least of every place, in the order of the cells. */
+static void find_least(const view *v, moesim_findings *out)
 {
-    moesim_bootstrap *b = NULL;
-    int64_t of = -1;
-    moesim_code code = MOESIM_OK;
-    for (size_t i = 0; i < v->n && code == MOESIM_OK; i++) {
+    for (size_t i = 0; i < v->n; i++) {
         size_t first = v->begin[i], least = i;
         if (!a_policy(v, i))
             continue;
@@ -162,17 +161,43 @@ static moesim_code find_best(const view *v, uint64_t seed, moesim_findings *out,
         for (size_t k = i + 1; k < v->end[i]; k++)
             if (a_policy(v, k) && same_place(v, k, i) && v->measure[k] < v->measure[least])
                 least = k;
-        if (v->requests[i] != of) {
-            moesim_bootstrap_destroy(&b);
-            of = v->requests[i];
-            code = moesim_bootstrap_create((size_t)of, MOESIM_RESAMPLES, seed, &b, err);
-        }
-        out->best[out->num_best] = (moesim_best){ .row = least };
-        if (code == MOESIM_OK)
-            code = find_equals(v, b, seed, &out->best[out->num_best++], err);
+        out->best[out->num_best++] = (moesim_best){ .row = least };
     }
-    if (b != NULL)
-        moesim_bootstrap_destroy(&b);
+}
+
+/* Some neighbours among the best, all with the same number of requests. */
+typedef struct comparison {
+    const view *view;
+    moesim_best *best;
+    uint64_t seed;
+    moesim_bootstraps bootstraps;
+} comparison;
+
+static moesim_code compare_one(void *cookie, uint32_t worker, size_t i, moesim_error *err)
+{
+    const comparison *c = cookie;
+    return find_equals(c->view, c->bootstraps.of[worker], c->seed, &c->best[i], err);
+}
+
+/* All traces may have different numbers of requests; the bootstraps of one number serve all neighbours that have it. */
+static moesim_code find_best(const view *v, uint64_t seed, uint64_t threads, moesim_findings *out, moesim_error *err)
+{
+    moesim_code code = MOESIM_OK;
+    find_least(v, out);
+    for (size_t i = 0, n = 0; i < out->num_best && code == MOESIM_OK; i += n) {
+        comparison c = { .view = v, .best = &out->best[i], .seed = seed };
+        moesim_progress progress = { .always = false };
+        const int64_t requests = v->requests[c.best->row];
+        for (n = 1; i + n < out->num_best && v->requests[out->best[i + n].row] == requests;)
+            n++;
+        code = moesim_bootstraps_init((size_t)requests, seed, threads, &c.bootstraps, err);
+        if (code == MOESIM_OK) {
+            moesim_progress_begin(&progress, "comparisons", n, 1, "places");
+            code = moesim_parallel(c.bootstraps.n, n, compare_one, &c, &progress, err);
+            moesim_progress_end(&progress);
+        }
+        moesim_bootstraps_fini(&c.bootstraps);
+    }
     return code;
 }
 
@@ -257,7 +282,8 @@ static void find_floors(const view *v, moesim_findings *out)
             out->floor[out->num_floors++] = i;
 }
 
-moesim_code moesim_sweep_find(const moesim_result *r, uint64_t seed, moesim_findings *out, moesim_error *err)
+moesim_code moesim_sweep_find(const moesim_result *r, uint64_t seed, uint64_t threads, moesim_findings *out,
+                              moesim_error *err)
 {
     view v = { 0 };
     void *best = NULL, *knee = NULL, *even = NULL, *floor = NULL;
@@ -273,7 +299,7 @@ moesim_code moesim_sweep_find(const moesim_result *r, uint64_t seed, moesim_find
         code = moesim_alloc(v.n, sizeof *out->floor, "findings", &floor, err);
     *out = (moesim_findings){ .timed = v.timed, .best = best, .knee = knee, .even = even, .floor = floor };
     if (code == MOESIM_OK)
-        code = find_best(&v, seed, out, err);
+        code = find_best(&v, seed, threads, out, err);
     if (code == MOESIM_OK) {
         find_floors(&v, out);
         find_knees(&v, out);

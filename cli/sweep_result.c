@@ -6,12 +6,9 @@
 #include "cli/sweep.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
 #include "cli/figures.h"
-#include "sim/stats.h"
 
 typedef struct job {
     const moesim_sweep *sweep;
@@ -26,17 +23,6 @@ typedef struct job {
 static bool is_global(const job *j)
 {
     return j->sweep->options->modes.scope == MOESIM_SCOPE_GLOBAL;
-}
-
-static moesim_figure_source source_of(const job *j, size_t i)
-{
-    return (moesim_figure_source){ j->result[i].outcome, j->result[i].timing, is_global(j) };
-}
-
-/* Figures of counts are those of the outcome; the cells that share one lie together. */
-static bool repeats(const job *j, size_t i)
-{
-    return i > 0 && j->result[i].outcome == j->result[i - 1].outcome;
 }
 
 /* ---- cells ----------------------------------------------------------------------------------------------------------- */
@@ -112,68 +98,6 @@ static moesim_code add_identity(const job *j, moesim_table *t, moesim_error *err
         code = list[k].kind == 'n'   ? add_numbers(j, t, list[k].which, list[k].name, err)
                : list[k].kind == 'w' ? add_words(j, t, list[k].which, list[k].name, err)
                                      : add_bandwidth(j, t, err);
-    return code;
-}
-
-/* [figures][3]: value, lo, hi. */
-static moesim_code figure_columns(moesim_table *t, size_t figures, double **column, moesim_error *err)
-{
-    char name[64];
-    moesim_code code = MOESIM_OK;
-    for (size_t k = 0; k < figures && code == MOESIM_OK; k++) {
-        const moesim_figure f = moesim_figure_at(k);
-        code = moesim_table_reals(t, f.name, f.unit, &column[3 * k], err);
-        if (code == MOESIM_OK)
-            code = moesim_table_reals(t, moesim_figure_bound(f.name, "_lo", name), f.unit, &column[3 * k + 1], err);
-        if (code == MOESIM_OK)
-            code = moesim_table_reals(t, moesim_figure_bound(f.name, "_hi", name), f.unit, &column[3 * k + 2], err);
-    }
-    return code;
-}
-
-static moesim_code fill_row(const job *j, size_t i, moesim_bootstrap *b, double **column, double *value,
-                            moesim_interval *interval, moesim_error *err)
-{
-    const moesim_figure_source source = source_of(j, i);
-    const size_t figures = moesim_num_figures(j->timed), counts = moesim_num_figures(false);
-    const size_t begin = repeats(j, i) ? counts : 0;
-    const moesim_code code = moesim_figures_fill(b, &source, begin, figures, value + begin, interval + begin, err);
-    for (size_t k = 0; k < figures && code == MOESIM_OK; k++) {
-        column[3 * k][i] = value[k];
-        column[3 * k + 1][i] = interval[k].lo;
-        column[3 * k + 2][i] = interval[k].hi;
-    }
-    return code;
-}
-
-static moesim_code fill_figures(const job *j, double **column, moesim_error *err)
-{
-    const size_t figures = moesim_num_figures(j->timed);
-    void *value = NULL, *interval = NULL;
-    moesim_bootstrap *b = NULL;
-    moesim_code code = moesim_alloc(figures, sizeof(double), "figures", &value, err);
-    if (code == MOESIM_OK)
-        code = moesim_alloc(figures, sizeof(moesim_interval), "intervals", &interval, err);
-    if (code == MOESIM_OK)
-        code = moesim_bootstrap_create(j->result[0].outcome->num_requests, MOESIM_RESAMPLES, j->sweep->options->seed, &b, err);
-    for (size_t i = 0; i < j->n && code == MOESIM_OK; i++)
-        code = fill_row(j, i, b, column, value, interval, err);
-    moesim_bootstrap_destroy(&b);
-    free(value);
-    free(interval);
-    return code;
-}
-
-static moesim_code add_figures(const job *j, moesim_table *t, moesim_error *err)
-{
-    const size_t figures = moesim_num_figures(j->timed);
-    void *column = NULL;
-    moesim_code code = moesim_alloc(3 * figures, sizeof(double *), "columns", &column, err);
-    if (code == MOESIM_OK)
-        code = figure_columns(t, figures, column, err);
-    if (code == MOESIM_OK)
-        code = fill_figures(j, column, err);
-    free(column);
     return code;
 }
 
@@ -362,8 +286,8 @@ moesim_code moesim_sweep_tables(const moesim_sweep *s, const moesim_sweep_part *
         rows += result[i].outcome->num_requests;
     if (moesim_result_table(out, "cells", n, &cells, err) != MOESIM_OK ||
         moesim_result_table(out, "requests", rows, &requests, err) != MOESIM_OK ||
-        add_identity(&j, cells, err) != MOESIM_OK || add_figures(&j, cells, err) != MOESIM_OK ||
-        add_counts(&j, cells, err) != MOESIM_OK ||
+        add_identity(&j, cells, err) != MOESIM_OK ||
+        moesim_sweep_figures(s, result, n, j.timed, is_global(&j), cells, err) != MOESIM_OK || add_counts(&j, cells, err) != MOESIM_OK ||
         moesim_sweep_bound(s, part, index, result, n, cells, err) != MOESIM_OK ||
         add_request_names(&j, requests, err) != MOESIM_OK ||
         add_sums(&j, requests, err) != MOESIM_OK || add_times(&j, requests, err) != MOESIM_OK)
