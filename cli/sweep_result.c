@@ -287,7 +287,8 @@ moesim_code moesim_sweep_tables(const moesim_sweep *s, const moesim_sweep_part *
     if (moesim_result_table(out, "cells", n, &cells, err) != MOESIM_OK ||
         moesim_result_table(out, "requests", rows, &requests, err) != MOESIM_OK ||
         add_identity(&j, cells, err) != MOESIM_OK ||
-        moesim_sweep_figures(s, result, n, j.timed, is_global(&j), cells, err) != MOESIM_OK || add_counts(&j, cells, err) != MOESIM_OK ||
+        moesim_sweep_figures(s, result, n, j.timed, is_global(&j), cells, err) != MOESIM_OK ||
+        add_counts(&j, cells, err) != MOESIM_OK ||
         moesim_sweep_bound(s, part, index, result, n, cells, err) != MOESIM_OK ||
         add_request_names(&j, requests, err) != MOESIM_OK ||
         add_sums(&j, requests, err) != MOESIM_OK || add_times(&j, requests, err) != MOESIM_OK)
