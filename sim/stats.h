@@ -42,6 +42,9 @@ moesim_code moesim_bootstrap_ratios(moesim_bootstrap *b, size_t k, const double 
  * bootstrap over the values with infinitely many resamples, whose distribution is binomial. n < 2: NaN. */
 moesim_code moesim_percentile_interval(const double *value, size_t n, double q, moesim_interval *out, moesim_error *err);
 
+/* 95 % interval of the mean of n measurements by Student's t. n < 2: NaN. */
+moesim_code moesim_mean_interval(const double *value, size_t n, moesim_interval *out, moesim_error *err);
+
 typedef struct moesim_paired {
     double difference;           /* Σnum_a/Σden_a − Σnum_b/Σden_b */
     moesim_interval interval;    /* 95 %, same resamples for both */
