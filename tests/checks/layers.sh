@@ -17,8 +17,9 @@ BEGIN {
     allow["hwprofile"] = "moesim base hwprofile"
     allow["sim"] = "moesim base traces sim profile"
     allow["plots"] = "base plots result"
-    allow["cli"] = "moesim base traces hwprofile profile sim result plots policies cli"
-    allow["tests"] = "moesim base traces hwprofile profile sim result plots policies cli tests kit"
+    allow["study"] = "moesim base traces profile sim study"
+    allow["cli"] = "moesim base traces hwprofile profile sim result plots policies study cli"
+    allow["tests"] = "moesim base traces hwprofile profile sim result plots policies study cli tests kit"
     # library headers: pattern -> pattern of the files that may include them
     library["^hdf5"] = "^(traces|hwprofile|sim|tests)/"
     library["^H5"] = "^(traces|hwprofile|sim|tests)/"

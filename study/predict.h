@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the model says that each event of a decision log takes. The log is joined with its trace once; the result can be priced
+ * again and again, with other constants or with effects switched off. The same decisions give the sums of the timer
+ * (sim/timer.h) to the last bit, if no expert runs on the CPU: a log lists CPU experts in the order of their ids, in which
+ * they are executed too, and the timer in that of dispatch.
+ */
+#ifndef MOESIM_STUDY_PREDICT_H
+#define MOESIM_STUDY_PREDICT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "sim/executor.h"
+#include "sim/walk.h"
+
+typedef struct moesim_script_event {
+    uint64_t pass;               /* as in the log: first pass of the step */
+    uint32_t layer, num_rows, n_hits, hit_tokens, n_moved, n_cpu;
+    uint64_t at;                 /* in `tokens`: those of the moved experts, then those of the CPU experts */
+    uint32_t request;            /* number in the trace, of the step's first member */
+    bool counted;
+} moesim_script_event;
+
+/* The events of one log, steps of num_layers events. Const after reading. */
+typedef struct moesim_script {
+    uint64_t num_events;
+    uint32_t num_layers;
+    moesim_script_event *event;  /* [num_events] owned */
+    uint32_t *tokens;            /* owned */
+} moesim_script;
+
+/* Reads a walk to its end. num_events: as the log says. Release with fini, also after an error. FORMAT: another number of
+ * events, or an event out of turn. */
+moesim_code moesim_script_read(moesim_walk *walk, uint64_t num_events, uint32_t num_layers, moesim_script *out,
+                               moesim_error *err);
+void moesim_script_fini(moesim_script *script);
+
+typedef struct moesim_prediction {
+    double *seconds;             /* [num_events] from gate to gate: sync, hits, link, cpu, dram, policy, and what the costing
+                                  * gives `other` of the layer that follows in the pass */
+    uint8_t *link_bound;         /* [num_events] 1: part link is more than half of it */
+    moesim_parts counted;        /* over the counted steps, added by request as the timer adds */
+} moesim_prediction;
+
+/* Release with fini, also after an error. */
+moesim_code moesim_predict(const moesim_script *script, const moesim_costing *costing, moesim_prediction *out,
+                           moesim_error *err);
+void moesim_prediction_fini(moesim_prediction *prediction);
+
+#endif

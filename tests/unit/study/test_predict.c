@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The prediction of a decision log against the timer of the run that wrote it, and constants found again by calibration.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "sim/grid.h"
+#include "study/calibrate.h"
+#include "tests/support/support.h"
+#include "tests/unit/base/runner.h"
+
+#define LAYERS 3u
+#define ROWS 8u
+#define OK(call) ck_assert_msg((call) == MOESIM_OK, "%s", err.text)
+
+static moesim_error err;
+static moesim_profile profile;
+static uint64_t expert_bytes[LAYERS];
+
+static const char *make_trace(void)
+{
+    static const struct test_shape shape = {
+        .layers = LAYERS, .experts = 32, .top_k = 4, .block_length = ROWS, .requests = 3, .blocks = 4, .prefill_rows = 12,
+        .max_steps = 5, .commit_passes = true, .redraw = 0.3,
+    };
+    struct test_trace t;
+    test_trace_random(&t, &shape, 7);
+    const char *path = test_path("trace.h5");
+    test_trace_write(&t, path);
+    test_trace_fini(&t);
+    return path;
+}
+
+static moesim_costing_params params_of(uint32_t effects)
+{
+    for (uint32_t l = 0; l < LAYERS; l++)
+        expert_bytes[l] = 6000000 + 1000 * l;
+    return (moesim_costing_params){
+        .profile = &profile, .mode = MOESIM_TIME_MODEL, .effects = effects, .staging = 4, .num_layers = LAYERS,
+        .max_rows = ROWS, .expert_bytes = expert_bytes, .hidden_bytes = 4096,
+    };
+}
+
+/* Runs, timed, and writes the log. */
+static moesim_timing run(const char *path, const char *policy, uint32_t cache, uint32_t effects, const char *log,
+                         moesim_cell_result *result)
+{
+    moesim_trace *trace = NULL;
+    moesim_policy_spec spec;
+    moesim_run_params params;
+    test_spec(&spec, policy);
+    moesim_run_params_defaults(&params);
+    OK(moesim_trace_open(path, NULL, &trace, &err));
+    OK(moesim_trace_digest(trace, &err));
+    const moesim_trace_info *info = moesim_trace_get_info(trace);
+    const moesim_declog_header header = {
+        .trace_digest = info->digest, .model_id = info->model_id, .policy = policy, .options = "", .config = "{}",
+        .num_layers = info->num_layers, .num_experts = info->num_experts, .cache = cache,
+    };
+    OK(moesim_declog_create(log, &header, &params.declog, &err));
+    params_of(effects);
+    const moesim_cell cell = {.policy = spec.policy, .options = spec.options, .label = policy, .cache = cache};
+    const moesim_grid grid = {
+        .run = &params, .profile = &profile, .mode = MOESIM_TIME_MODEL, .effects = effects, .expert_bytes = expert_bytes,
+        .hidden_bytes = 4096, .num_cells = 1, .cell = &cell,
+    };
+    OK(moesim_grid_run(trace, &grid, result, &err));
+    OK(moesim_declog_finish(&params.declog, NULL, &err));
+    moesim_trace_close(&trace);
+    moesim_policy_spec_fini(&spec);
+    return *result->timing;
+}
+
+static void read_script(const char *path, const char *log, moesim_script *out)
+{
+    moesim_trace *trace = NULL;
+    moesim_declog_reader *reader = NULL;
+    moesim_walk *walk = NULL;
+    const moesim_walk_params params = {.request_end = UINT64_MAX, .batch = 1, .max_rows = 1024, .window_bytes = 1 << 20};
+    OK(moesim_trace_open(path, NULL, &trace, &err));
+    OK(moesim_trace_digest(trace, &err));
+    OK(moesim_declog_open(log, &reader, &err));
+    OK(moesim_walk_open(trace, reader, &params, &walk, &err));
+    OK(moesim_script_read(walk, moesim_declog_get_info(reader)->events, LAYERS, out, &err));
+    moesim_walk_close(&walk);
+    moesim_declog_close(&reader);
+    moesim_trace_close(&trace);
+}
+
+static moesim_prediction predict(const moesim_script *script, const moesim_profile *with, uint32_t effects)
+{
+    moesim_costing_params params = params_of(effects);
+    moesim_costing *costing = NULL;
+    moesim_prediction p;
+    params.profile = with;
+    OK(moesim_costing_create(&params, &costing, &err));
+    OK(moesim_predict(script, costing, &p, &err));
+    moesim_costing_destroy(&costing);
+    return p;
+}
+
+static const struct { const char *policy; uint32_t cache, effects; } exact[] = {
+    {"naive", 0, MOESIM_EFFECT_ALL}, {"lru", 5, MOESIM_EFFECT_ALL}, {"lru", 12, MOESIM_EFFECT_CONTENTION},
+    {"oled", 12, MOESIM_EFFECT_ALL}, {"surv", 20, MOESIM_EFFECT_ALL}, {"full", 32, MOESIM_EFFECT_SYNC},
+};
+
+START_TEST(test_equals_the_timer)
+{
+    const char *trace = make_trace(), *log = test_path("log.h5");
+    OK(moesim_profile_load("h200-host", &profile, &err));
+    for (size_t i = 0; i < sizeof exact / sizeof exact[0]; i++) {
+        moesim_cell_result result = {0};
+        moesim_script script;
+        const moesim_timing t = run(trace, exact[i].policy, exact[i].cache, exact[i].effects, log, &result);
+        read_script(trace, log, &script);
+        moesim_prediction p = predict(&script, &profile, exact[i].effects);
+        const moesim_parts *a = &p.counted, *b = &t.total.decode;
+        ck_assert_double_gt(a->total, 0);
+        ck_assert_msg(memcmp(a, b, sizeof *a) == 0, "%s at %u: %.17g and %.17g", exact[i].policy, exact[i].cache, a->total,
+                      b->total);
+        double sum = 0;
+        for (uint64_t e = 0; e < script.num_events; e++)
+            if (script.event[e].counted)
+                sum += p.seconds[e];
+        const double first = t.total.decode.total - t.total.decode.head;
+        /* `other` of a pass's first layer comes before any gate */
+        const double before = (t.total.decode.other_gpu + t.total.decode.other_host) / LAYERS;
+        ck_assert_double_eq_tol(sum, first - before, 1e-12 * first + 1e-15);
+        moesim_prediction_fini(&p);
+        moesim_script_fini(&script);
+        moesim_cell_results_fini(&result, 1);
+    }
+}
+END_TEST
+
+/* The log lists CPU experts by id, the timer takes them in the order of dispatch. */
+START_TEST(test_cpu_experts)
+{
+    const char *trace = make_trace(), *log = test_path("cpu.h5");
+    moesim_cell_result result = {0};
+    moesim_script script;
+    OK(moesim_profile_load("h200-host", &profile, &err));
+    const moesim_timing t = run(trace, "oled-full", 5, MOESIM_EFFECT_ALL, log, &result);
+    read_script(trace, log, &script);
+    moesim_prediction p = predict(&script, &profile, MOESIM_EFFECT_ALL);
+    ck_assert_double_gt(p.counted.cpu, 0);
+    ck_assert_double_eq_tol(p.counted.total, t.total.decode.total, 1e-3 * t.total.decode.total);
+    ck_assert_double_eq_tol(p.counted.busy_cpu, t.total.decode.busy_cpu, 1e-3 * t.total.decode.busy_cpu);
+    moesim_prediction_fini(&p);
+    moesim_script_fini(&script);
+    moesim_cell_results_fini(&result, 1);
+}
+END_TEST
+
+typedef struct fitted {
+    moesim_script script;
+    uint32_t *ns;
+    const uint32_t *measured[1];
+    moesim_calibration_cell cell;
+} fitted;
+
+/* A cell whose measured times are what the model says with other constants. */
+static void pretend(fitted *f, const char *policy, const moesim_profile *truth)
+{
+    const char *trace = make_trace(), *log = test_path("fit.h5");
+    moesim_cell_result result = {0};
+    run(trace, policy, 5, MOESIM_EFFECT_ALL, log, &result);
+    moesim_cell_results_fini(&result, 1);
+    read_script(trace, log, &f->script);
+    moesim_prediction p = predict(&f->script, truth, MOESIM_EFFECT_ALL);
+    f->ns = calloc(f->script.num_events, sizeof *f->ns);
+    for (uint64_t e = 0; e < f->script.num_events; e++)
+        f->ns[e] = (uint32_t)(p.seconds[e] * 1e9 + 0.5);
+    f->measured[0] = f->ns;
+    f->cell = (moesim_calibration_cell){.script = &f->script, .repeats = 1, .measured = f->measured};
+    moesim_prediction_fini(&p);
+}
+
+/* Times that a machine with other constants would have had lead back to those constants. */
+START_TEST(test_calibration)
+{
+    static moesim_profile truth;
+    fitted f[2];
+    OK(moesim_profile_load("h200-host", &profile, &err));
+    truth = profile;
+    truth.link_bandwidth.value *= 0.9;
+    truth.sync.value = 2.5e-5;
+    for (uint32_t i = 0; i < truth.cpu.points; i++)
+        truth.cpu.seconds[i] *= 1.15;
+    pretend(&f[0], "oled-full", &truth);
+    pretend(&f[1], "full", &truth);
+    const moesim_calibration_cell cell[] = {f[0].cell, f[1].cell};
+    moesim_costing_params params = params_of(MOESIM_EFFECT_ALL);
+    moesim_calibration found;
+    OK(moesim_calibrate(&params, cell, 2, &found, &err));
+    ck_assert(found.fitted_cpu);
+    ck_assert_double_lt(found.after, 1e-4 * found.before);
+    ck_assert_double_eq_tol(found.link, 0.9, 1e-3);
+    ck_assert_double_eq_tol(found.cpu, 1.15, 1e-3);
+    ck_assert_double_eq_tol(found.sync, 2.5e-5, 1e-7);
+    double bandwidth = 1e10;
+    moesim_profile applied = profile;
+    moesim_calibration_apply(&found, &applied, &bandwidth);
+    ck_assert_double_eq_tol(applied.link_bandwidth.value, profile.link_bandwidth.value * found.link, 1);
+    ck_assert_double_eq_tol(bandwidth, 1e10 * found.link, 1);
+    memset(f[1].ns, 0, f[1].script.num_events * sizeof *f[1].ns);
+    ck_assert_int_eq(moesim_calibrate(&params, &cell[1], 1, &found, &err), MOESIM_E_USAGE);
+    for (size_t i = 0; i < 2; i++) {
+        free(f[i].ns);
+        moesim_script_fini(&f[i].script);
+    }
+}
+END_TEST
+
+RUN_TESTS("predict", test_equals_the_timer, test_cpu_experts, test_calibration)
