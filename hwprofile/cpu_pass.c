@@ -109,7 +109,8 @@ static bool take(moesim_cpu_crew *crew, const struct phase *p, uint32_t owner, u
     uint64_t seen = atomic_load_explicit(at, memory_order_relaxed);
     for (;;) {
         const uint64_t phase = seen >> NEXT_BITS;
-        const uint32_t next = phase == p->number ? (uint32_t)(seen & ((1u << NEXT_BITS) - 1)) : phase < p->number ? first : last;
+        const uint32_t current = (uint32_t)(seen & ((1u << NEXT_BITS) - 1));
+        const uint32_t next = phase == p->number ? current : phase < p->number ? first : last;
         if (next >= last)
             return false;
         const uint32_t stop = last - next > p->chunk ? next + p->chunk : last;

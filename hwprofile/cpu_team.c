@@ -242,8 +242,8 @@ static moesim_code check_sizes(uint32_t hidden, uint32_t intermediate, uint32_t 
 {
     if (hidden == 0 || intermediate == 0 || hidden % 64 != 0 || intermediate % 64 != 0 || hidden > MOESIM_CPU_SIZE_MAX ||
         intermediate > MOESIM_CPU_SIZE_MAX || max_tokens == 0)
-        return moesim_fail(err, MOESIM_E_USAGE, "cpu: hidden size %u and intermediate size %u must be multiples of 64 up to %u, "
-                           "tokens (%u) at least one", hidden, intermediate, MOESIM_CPU_SIZE_MAX, max_tokens);
+        return moesim_fail(err, MOESIM_E_USAGE, "cpu: hidden size %u and intermediate size %u must be multiples of 64 up to "
+                           "%u, tokens (%u) at least one", hidden, intermediate, MOESIM_CPU_SIZE_MAX, max_tokens);
     return MOESIM_OK;
 }
 

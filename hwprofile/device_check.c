@@ -62,8 +62,8 @@ moesim_code moesim_device_check(const moesim_device_config *c, moesim_error *err
     uint64_t bytes;
     if (__builtin_mul_overflow(expert, (uint64_t)c->pool, &bytes) || bytes > PTRDIFF_MAX ||
         __builtin_mul_overflow(expert, (uint64_t)c->slots, &bytes) || bytes > PTRDIFF_MAX)
-        return moesim_fail(err, MOESIM_E_USAGE, "device: %u slots or a pool of %u experts of %llu bytes have no address", c->slots,
-                           c->pool, (unsigned long long)expert);
+        return moesim_fail(err, MOESIM_E_USAGE, "device: %u slots or a pool of %u experts of %llu bytes have no address",
+                           c->slots, c->pool, (unsigned long long)expert);
     if (c->bandwidth_cap != 0.0 && !(c->bandwidth_cap >= CAP_MIN && c->bandwidth_cap <= CAP_MAX))
         return moesim_fail(err, MOESIM_E_USAGE, "device: a bandwidth cap of %g B/s is outside 1 MB/s to 10 TB/s",
                            c->bandwidth_cap);
