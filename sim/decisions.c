@@ -2,7 +2,7 @@
  *
  * One event's line in the decision log. `evicted` holds what left the layer since its previous event: in this event, and
  * before it for the sake of a prefetch, a smaller capacity, or (scope global) another layer; and what this event moved without
- * keeping it, so that the log alone tells who is resident.
+ * keeping it, so that the log alone tells who is resident. A sink hears the same.
  */
 #include <string.h>
 
@@ -16,7 +16,25 @@ static uint32_t list_set(uint16_t *out, const uint64_t *set, uint32_t words)
     return n;
 }
 
-moesim_code moesim_log_event(moesim_instance *in, const moesim_step *step, const moesim_turn *turn, moesim_error *err)
+moesim_code moesim_log_gate(moesim_instance *in, const moesim_window *w, const moesim_step *step, size_t index,
+                            moesim_error *err)
+{
+    const moesim_event_sink *sink = in->params.sink;
+    return sink != NULL ? sink->gate(sink->cookie, w, step, index, err) : MOESIM_OK;
+}
+
+static moesim_code tell(const moesim_run_params *params, const moesim_window *w, const moesim_step *step,
+                        const moesim_decision *decision, moesim_error *err)
+{
+    const moesim_event_sink *sink = params->sink;
+    const size_t index = (size_t)(step - w->step) * w->num_layers + decision->layer;
+    if (params->declog != NULL && moesim_declog_append(params->declog, decision, err) != MOESIM_OK)
+        return err->code;
+    return sink != NULL ? sink->event(sink->cookie, w, step, index, decision, err) : MOESIM_OK;
+}
+
+moesim_code moesim_log_event(moesim_instance *in, const moesim_window *w, const moesim_step *step, const moesim_turn *turn,
+                             moesim_error *err)
 {
     const uint32_t words = in->shape.words, experts = in->shape.num_experts;
     uint64_t hits[16], evicted[16], *dropped = in->dropped + (size_t)turn->layer * words;
@@ -46,5 +64,5 @@ moesim_code moesim_log_event(moesim_instance *in, const moesim_step *step, const
         .cpu = list[2],
         .evicted = list[3],
     };
-    return moesim_declog_append(in->params.declog, &decision, err);
+    return tell(&in->params, w, step, &decision, err);
 }

@@ -94,8 +94,8 @@ MOESIM_INLINE void apply(moesim_instance *in, const moesim_turn *turn, uint32_t 
     }
 }
 
-MOESIM_INLINE moesim_code retain(moesim_instance *in, const moesim_step *step, moesim_turn *turn, uint32_t words,
-                                 moesim_error *err)
+MOESIM_INLINE moesim_code retain(moesim_instance *in, const moesim_window *w, const moesim_step *step, moesim_turn *turn,
+                                 uint32_t words, moesim_error *err)
 {
     const moesim_code code = in->by_key ? select_key(in, turn, err) : select_generic(in, turn, words, err);
     if (code != MOESIM_OK)
@@ -104,7 +104,7 @@ MOESIM_INLINE moesim_code retain(moesim_instance *in, const moesim_step *step, m
     moesim_view_poison(in);
     if (in->loose)
         moesim_instance_overshoot(in);
-    return in->params.declog != NULL ? moesim_log_event(in, step, turn, err) : MOESIM_OK;
+    return in->logs ? moesim_log_event(in, w, step, turn, err) : MOESIM_OK;
 }
 
 /* RETAIN_AT_PASS: what was moved stays until the pass ends. */
@@ -124,7 +124,7 @@ static moesim_code end_pass(moesim_instance *in, const moesim_window *w, const m
     in->pass_ended = true;
     for (uint32_t l = 0; l < w->num_layers && code == MOESIM_OK; l++) {
         moesim_view_event(in, w, &in->turn[l], first + l);
-        code = retain(in, step, &in->turn[l], in->shape.words, err);
+        code = retain(in, w, step, &in->turn[l], in->shape.words, err);
     }
     in->pass_ended = false;
     return code;
@@ -134,10 +134,12 @@ MOESIM_INLINE moesim_code run_step(moesim_instance *in, const moesim_window *w, 
                                    moesim_error *err)
 {
     const size_t first = (size_t)(step - w->step) * w->num_layers;
-    const bool ordered = in->dispatches || in->params.declog != NULL;
+    const bool ordered = in->dispatches || in->logs;
     for (uint32_t l = 0; l < w->num_layers; l++) {
         moesim_turn *turn = &in->turn[in->at_pass ? l : 0];
         if (in->prefetch != NULL && moesim_prefetch_layer(in, w, step, l, err) != MOESIM_OK)
+            return err->code;
+        if (in->logs && !in->at_pass && moesim_log_gate(in, w, step, first + l, err) != MOESIM_OK)
             return err->code;
         split(in, w, turn, first + l, l, words);
         moesim_view_event(in, w, turn, first + l);
@@ -149,7 +151,7 @@ MOESIM_INLINE moesim_code run_step(moesim_instance *in, const moesim_window *w, 
                                ordered ? turn->order : NULL, turn->n_misses);
         if (in->at_pass)
             hold(in, turn);
-        else if (retain(in, step, turn, words, err) != MOESIM_OK)
+        else if (retain(in, w, step, turn, words, err) != MOESIM_OK)
             return err->code;
     }
     return in->at_pass ? end_pass(in, w, step, err) : MOESIM_OK;

@@ -115,7 +115,7 @@ static moesim_code log_whole(moesim_instance *in, const moesim_window *w, const 
     }
     MOESIM_EACH_BIT(e, event->moved, words, { turn->order[n++] = (uint16_t)e; });
     turn->n_misses = turn->n_moved = n;
-    return moesim_log_event(in, step, turn, err);
+    return moesim_log_event(in, w, step, turn, err);
 }
 
 moesim_code moesim_step_flat(moesim_instance *in, const moesim_window *w, const moesim_step *step, moesim_error *err)
@@ -134,7 +134,7 @@ moesim_code moesim_step_flat(moesim_instance *in, const moesim_window *w, const 
         for (uint32_t i = 0; i < words; i++)
             last[i] = event.moved[i] & in->account.mask;
         moesim_tally_event(&in->account, l, in->slots[l], end - begin, event.n_hits, end - begin - event.n_hits);
-        if (in->params.declog != NULL && log_whole(in, w, step, index, l, &event, err) != MOESIM_OK)
+        if (in->logs && log_whole(in, w, step, index, l, &event, err) != MOESIM_OK)
             return err->code;
     }
     return MOESIM_OK;

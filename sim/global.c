@@ -176,7 +176,7 @@ static moesim_code global_event(moesim_instance *in, const moesim_window *w, con
     fit(in, turn);
     moesim_settle(&in->account, layer, words, turn->active, turn->before, turn->moved, turn->keep);
     moesim_view_poison(in);
-    return in->params.declog != NULL ? moesim_log_event(in, step, turn, err) : MOESIM_OK;
+    return in->logs ? moesim_log_event(in, w, step, turn, err) : MOESIM_OK;
 }
 
 moesim_code moesim_step_global(moesim_instance *in, const moesim_window *w, const moesim_step *step, moesim_error *err)

@@ -54,10 +54,12 @@ static moesim_code count_ideal(moesim_instance *in, const moesim_window *w, cons
     const uint32_t words = in->shape.words, active = size_of(w, step, layer);
     const size_t index = (size_t)(step - w->step) * w->num_layers + layer;
     moesim_turn *turn = &in->turn[0];
-    if (in->params.declog == NULL && in->timer == NULL && !in->dispatches) {
+    if (!in->logs && in->timer == NULL && !in->dispatches) {
         moesim_tally_event(&in->account, layer, in->slots[layer], active, hits, active - hits);
         return MOESIM_OK;
     }
+    if (moesim_log_gate(in, w, step, index, err) != MOESIM_OK)
+        return err->code;
     turn->layer = layer;
     turn->active = w->active + index * words;
     turn->n_active = active;
@@ -65,13 +67,15 @@ static moesim_code count_ideal(moesim_instance *in, const moesim_window *w, cons
     turn->n_misses = turn->n_moved = active - hits;
     memset(turn->keep, 0, words * sizeof *turn->keep);
     choose_hits(in, w, index, hits, turn);
+    if (in->policy->host_mode == MOESIM_HOST_FULL)       /* nothing ever leaves */
+        memcpy(turn->keep, turn->before, words * sizeof *turn->keep);
     moesim_view_event(in, w, turn, index);
     if (moesim_plan_split(in, turn, err) != MOESIM_OK)
         return err->code;
     moesim_tally_event(&in->account, layer, in->slots[layer], active, hits, turn->n_moved);
     if (in->timer != NULL)
         moesim_timer_event(in->timer, w, index, turn->misses, turn->cpu, turn->order, turn->n_misses);
-    return in->params.declog != NULL ? moesim_log_event(in, step, turn, err) : MOESIM_OK;
+    return in->logs ? moesim_log_event(in, w, step, turn, err) : MOESIM_OK;
 }
 
 moesim_code moesim_step_ideal(moesim_instance *in, const moesim_window *w, const moesim_step *step, moesim_error *err)
@@ -302,13 +306,14 @@ static moesim_code pooled_event(moesim_instance *in, const moesim_window *w, con
     moesim_settle(&in->account, layer, words, turn->active, turn->before, turn->moved, turn->keep);
     memcpy(resident, turn->keep, words * sizeof *resident);
     in->pool->worst[layer] &= ~UINT64_C(1);
-    return in->params.declog != NULL ? moesim_log_event(in, step, turn, err) : MOESIM_OK;
+    return in->logs ? moesim_log_event(in, w, step, turn, err) : MOESIM_OK;
 }
 
 moesim_code moesim_step_belady_pooled(moesim_instance *in, const moesim_window *w, const moesim_step *step, moesim_error *err)
 {
     for (uint32_t l = 0; l < w->num_layers; l++)
-        if (pooled_event(in, w, step, l, err) != MOESIM_OK)
+        if (moesim_log_gate(in, w, step, (size_t)(step - w->step) * w->num_layers + l, err) != MOESIM_OK ||
+            pooled_event(in, w, step, l, err) != MOESIM_OK)
             return err->code;
     return MOESIM_OK;
 }

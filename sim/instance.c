@@ -53,6 +53,7 @@ moesim_code moesim_instance_create(const moesim_shape *shape, const moesim_run_p
     in->shape = *shape;
     in->shape.expert_bytes = bytes;
     in->params = *params;
+    in->logs = params->declog != NULL || params->sink != NULL;
     in->config = *config;
     in->policy = config->policy;
     in->traits = config->policy->traits;

@@ -55,6 +55,7 @@ struct moesim_instance {
     bool opened, at_pass;
     bool dispatches;             /* dispatch is asked which misses run on the CPU */
     bool by_key;                 /* retain_key is asked instead of retain */
+    bool logs;                   /* decisions go to a log or a sink */
     bool loose;                  /* a layer may hold more than its slots until its event of this step */
     moesim_step_fn *step;
 
@@ -155,7 +156,10 @@ moesim_step_fn moesim_step_global, moesim_step_flat;
 moesim_code moesim_pooled_init(moesim_instance *in, moesim_error *err);
 moesim_code moesim_global_init(moesim_instance *in, moesim_error *err);
 
-/* After an event has settled: the decision log. */
-moesim_code moesim_log_event(moesim_instance *in, const moesim_step *step, const moesim_turn *turn, moesim_error *err);
+/* Around an event: the sink hears of its gate; after it has settled, decision log and sink are told. */
+moesim_code moesim_log_gate(moesim_instance *in, const moesim_window *w, const moesim_step *step, size_t index,
+                            moesim_error *err);
+moesim_code moesim_log_event(moesim_instance *in, const moesim_window *w, const moesim_step *step, const moesim_turn *turn,
+                             moesim_error *err);
 
 #endif

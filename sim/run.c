@@ -71,7 +71,7 @@ static moesim_code check_params(const moesim_trace_info *info, const moesim_run_
     if (params->check_observed && !info->has_residency)
         return moesim_fail(err, MOESIM_E_USAGE,
                            "%s: --check-observed needs /observed/residency, which this trace does not have", info->path);
-    if (params->declog != NULL && n != 1)
+    if ((params->declog != NULL || params->sink != NULL) && n != 1)
         return moesim_fail(err, MOESIM_E_USAGE,
                            "a decision log holds one configuration; give one policy and one capacity instead of %zu", n);
     if (params->threads == 0)
@@ -106,7 +106,8 @@ static moesim_code open_source(moesim_trace *trace, const moesim_run_params *par
         .touch = params->scope == MOESIM_SCOPE_GLOBAL,
         .sequence = params->order == MOESIM_FLATTENED,
         .residency = params->check_observed,
-        .needs = params->check_observed ? MOESIM_NEED_ROWS : 0,
+        .needs = (params->check_observed || params->sink != NULL ? MOESIM_NEED_ROWS : 0u) |
+                 (params->sink != NULL ? MOESIM_NEED_COUNTS : 0u),
         .request_begin = params->request_begin,
         .request_end = params->request_end,
         .warmup = params->warmup,

@@ -280,9 +280,9 @@ static moesim_code choose_fast(moesim_instance *in, const moesim_steps *steps, m
         if (in->by_key && in->shape.num_experts % 64u != 0)
             return moesim_arena_take(in->arena, (size_t)in->shape.words * 64u, sizeof *in->padded, "keys of experts",
                                      (void **)&in->padded, err);
-    } else if (in->params.declog == NULL && p->order == MOESIM_ORDER_ACTIVE) {
+    } else if (!in->logs && p->order == MOESIM_ORDER_ACTIVE) {
         in->step = steps->active;
-    } else if (in->params.declog == NULL && p->order == MOESIM_ORDER_RECENCY) {
+    } else if (!in->logs && p->order == MOESIM_ORDER_RECENCY) {
         if (take_ages(in, &fits, err) != MOESIM_OK)
             return err->code;
         in->step = fits ? steps->recency : steps->generic;

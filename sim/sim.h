@@ -31,6 +31,18 @@ typedef struct moesim_config {
     uint32_t num_costings;       /* at most 1 where the policy reads costs or prefetches: moesim_config_reads_costs */
 } moesim_config;
 
+/* Whoever executes events as they are decided. Called by the thread that called moesim_run; the window's rows are filled. With
+ * an error the run ends. Outlives the run. */
+typedef struct moesim_event_sink {
+    void *cookie;
+    /* The routing of event `index` of the window (step · M + layer) is about to be shown to the policy. Not called where the
+     * policy retains at the end of a pass, whose events are all told then, nor in scope global and order flattened. */
+    moesim_code (*gate)(void *cookie, const moesim_window *w, const moesim_step *step, size_t index, moesim_error *err);
+    /* It has been decided: what the decision log would say. */
+    moesim_code (*event)(void *cookie, const moesim_window *w, const moesim_step *step, size_t index,
+                         const moesim_decision *decision, moesim_error *err);
+} moesim_event_sink;
+
 typedef struct moesim_run_params {
     enum moesim_scope scope;
     enum moesim_order_mode order;
@@ -47,6 +59,7 @@ typedef struct moesim_run_params {
     bool generic;                /* ignore declared order kinds (tests: the fast paths give the same decisions) */
     bool check_observed;         /* compare residency with /observed/residency */
     moesim_declog *declog;       /* for a single configuration, else NULL */
+    const moesim_event_sink *sink;    /* for a single configuration, else NULL */
     moesim_progress *progress;   /* may be NULL */
 } moesim_run_params;
 

@@ -62,23 +62,23 @@ static moesim_code scan_event(scan *s, const moesim_decision *d, moesim_error *e
     for (uint32_t i = 0; i < d->n_hits; i++)
         if (!must_be_in(s, at, d->hits[i]))
             return does_not_follow(s, d, d->hits[i], err);
-    for (uint32_t i = 0; i < d->n_cpu; i++)
-        if (!must_be_out(s, at, d->cpu[i]))
-            return does_not_follow(s, d, d->cpu[i], err);
-    for (uint32_t i = 0; i < d->n_moved; i++) {
-        if (!must_be_out(s, at, d->moved[i]))
-            return does_not_follow(s, d, d->moved[i], err);
+    for (uint32_t i = 0; i < d->n_moved; i++) {          /* a resident that is moved had left before the event */
+        moesim_bit_set(s->known + at, d->moved[i]);
+        s->change += !moesim_bit_test(s->in + at, d->moved[i]);
         moesim_bit_set(s->in + at, d->moved[i]);
     }
     for (uint32_t i = 0; i < d->n_evicted; i++) {
         if (!must_be_in(s, at, d->evicted[i]))
             return does_not_follow(s, d, d->evicted[i], err);
         moesim_bit_clear(s->in + at, d->evicted[i]);
+        s->change--;
     }
+    for (uint32_t i = 0; i < d->n_cpu; i++)
+        if (!must_be_out(s, at, d->cpu[i]))
+            return does_not_follow(s, d, d->cpu[i], err);
     for (uint32_t i = 0; i < d->n_moved; i++)
         unkept -= moesim_bit_test(s->in + at, d->moved[i]);
     s->facts->max_unkept = unkept > s->facts->max_unkept ? unkept : s->facts->max_unkept;
-    s->change += (int64_t)d->n_moved - (int64_t)d->n_evicted;
     s->most = s->change > s->most ? s->change : s->most;
     s->event++;
     return MOESIM_OK;

@@ -3,7 +3,8 @@
  * The events of a run joined with what a decision log says of them: which experts of A hit, were moved or ran on the CPU, and
  * which rows each of them serves. What the replayer executes and what its times are held against. Checked on the way: the log
  * is of this trace (digest) and this selection, hits ∪ moved ∪ cpu = A without overlap, and residency follows from the log
- * alone: R' = (R ∪ moved) \ evicted.
+ * alone: R' = (R ∪ moved) \ evicted. What is moved while the log has it resident had left before its event (an eager shrink,
+ * another layer's need) and came back in it.
  * One walk or join is used by one thread at a time.
  */
 #ifndef MOESIM_SIM_WALK_H
@@ -19,8 +20,8 @@
 
 #define MOESIM_WALK_ROWS 65535u      /* most rows of one event */
 
-/* One expert of A. tokens: rows that chose it. row[listed]: those of them below max_rows, ascending; where none is, one row
- * that exists, so that the expert still has work (prefill passes that are longer than what a device takes). */
+/* One expert of A. tokens: rows that chose it. row[listed]: these rows, ascending; in an event of more than max_rows rows (a
+ * prefill longer than what a device takes) one row for each expert, so that the experts still have work. */
 typedef struct moesim_walk_expert {
     uint16_t expert, listed;
     uint32_t tokens;
@@ -33,7 +34,7 @@ typedef struct moesim_walk_event {
     uint32_t layer;              /* events of a step come in the order of layers */
     uint32_t request;            /* of the step's first member, number in the trace */
     uint32_t num_rows;           /* of the step */
-    uint32_t listed_rows;        /* min(num_rows, max_rows): what row[] stays below */
+    uint32_t listed_rows;        /* min(num_rows, max_rows): row[] stays below it */
     bool decode, counted;
     bool first, last;            /* of its step */
     uint32_t n_active, n_hits, n_moved, n_cpu, n_evicted;

@@ -26,7 +26,7 @@ struct moesim_join {
     uint32_t *place;             /* [E] in active */
     uint32_t *begin;             /* [E + 1] into pool */
     uint16_t *pool;              /* [max_rows][K] */
-    uint16_t *single;            /* [E] the one row of experts that have none below max_rows */
+    uint16_t *single;            /* [E] the one row of each expert, in events of more than max_rows rows */
     moesim_walk_expert *active, *listed;     /* [E] each; listed: hits, moved, cpu one after another */
     uint8_t *kept;               /* [E] */
 };
@@ -103,9 +103,10 @@ static const uint16_t *ids_of(const moesim_join *j, const moesim_window *w, cons
     return w->row[step->row + row].expert + (size_t)layer * j->top_k;
 }
 
-/* begin[e + 1] becomes the number of listed rows of e; place the number of all. */
+/* begin[e + 1] becomes the number of rows of e, if they are listed; place the number of all. */
 static void count_rows(const moesim_join *j, const moesim_window *w, const moesim_step *step, uint32_t layer)
 {
+    const bool listed = step->num_rows <= j->max_rows;
     memset(j->begin, 0, ((size_t)j->experts + 1) * sizeof *j->begin);
     memset(j->place, 0, j->experts * sizeof *j->place);
     for (uint32_t r = 0; r < step->num_rows; r++) {
@@ -114,20 +115,16 @@ static void count_rows(const moesim_join *j, const moesim_window *w, const moesi
             if (id[k] >= j->experts)         /* no route */
                 continue;
             j->place[id[k]]++;
-            if (r < j->max_rows)
-                j->begin[id[k] + 1u]++;
-            else if (j->place[id[k]] == 1)
-                j->single[id[k]] = (uint16_t)(r % j->max_rows);
+            j->begin[id[k] + 1u] += listed;
         }
     }
 }
 
 static void fill_rows(const moesim_join *j, const moesim_window *w, const moesim_step *step, uint32_t layer)
 {
-    const uint32_t rows = step->num_rows < j->max_rows ? step->num_rows : j->max_rows;
     for (uint32_t e = 0; e < j->experts; e++)
         j->begin[e + 1] += j->begin[e];
-    for (uint32_t r = 0; r < rows; r++) {
+    for (uint32_t r = 0; r < step->num_rows; r++) {
         const uint16_t *id = ids_of(j, w, step, r, layer);
         for (uint32_t k = 0; k < j->top_k; k++)
             if (id[k] < j->experts)
@@ -147,6 +144,8 @@ static void list_active(const moesim_join *j, moesim_walk_event *out)
         if (tokens == 0)
             continue;
         j->part[e] = ACTIVE;
+        if (listed == 0)
+            j->single[e] = (uint16_t)(n % j->max_rows);
         j->place[e] = n;
         j->active[n++] = (moesim_walk_expert){
             .expert = (uint16_t)e, .tokens = tokens, .listed = (uint16_t)(listed > 0 ? listed : 1),
@@ -170,10 +169,10 @@ static moesim_code take(joining *g, const uint16_t *id, uint32_t n, enum part pa
         if (part == HIT && g->known[e] == OUT)
             return misfit(g, e, "hits and is not resident: residency does not follow from the log (ideal bounds reload freely "
                           "and cannot be executed)", err);
-        if (part != HIT && g->known[e] == IN)
-            return misfit(g, e, "is resident and still missed: residency does not follow from the log", err);
+        if (part == ON_CPU && g->known[e] == IN)
+            return misfit(g, e, "is resident and runs on the CPU: residency does not follow from the log", err);
         j->part[e] = (uint8_t)part;
-        g->known[e] = part == ON_CPU ? OUT : IN;
+        g->known[e] = part == ON_CPU ? OUT : IN;         /* a resident that is moved had left before the event */
         to[i] = j->active[j->place[e]];
     }
     return MOESIM_OK;
@@ -206,7 +205,7 @@ static moesim_code join_decision(joining *g, moesim_error *err)
                            d->layer, (unsigned long long)all, out->n_active);
     moesim_walk_expert *hits = j->listed, *moved = hits + d->n_hits, *cpu = moved + d->n_moved;
     if (take(g, d->hits, d->n_hits, HIT, hits, err) != MOESIM_OK || take(g, d->moved, d->n_moved, MOVED, moved, err) != MOESIM_OK ||
-        take(g, d->cpu, d->n_cpu, ON_CPU, cpu, err) != MOESIM_OK || take_evicted(g, err) != MOESIM_OK)
+        take_evicted(g, err) != MOESIM_OK || take(g, d->cpu, d->n_cpu, ON_CPU, cpu, err) != MOESIM_OK)
         return err->code;
     out->hits = hits;
     out->moved = moved;
@@ -236,7 +235,8 @@ moesim_code moesim_join_event(moesim_join *j, const moesim_window *w, const moes
         .decode = step->decode, .counted = step->counted, .first = layer == 0, .last = layer + 1 == w->num_layers,
     };
     count_rows(j, w, step, layer);
-    fill_rows(j, w, step, layer);
+    if (step->num_rows <= j->max_rows)
+        fill_rows(j, w, step, layer);
     list_active(j, out);
     joining g = {.join = j, .decision = d, .out = out, .known = j->known + (size_t)layer * j->experts};
     const moesim_code code = join_decision(&g, err);
