@@ -17,7 +17,8 @@
 const moesim_replay_field moesim_replay_fields[] = {
     {"trace", AT(trace), true, false}, {"trace_digest", AT(trace_digest), true, true}, {"model_id", AT(model_id), true, true},
     {"priced_as", AT(priced_as), true, true}, {"device", AT(device), true, true}, {"isa", AT(isa), true, true},
-    {"cpus", AT(cpus), true, true}, {"moesim_version", AT(moesim_version), true, false},
+    {"cpus", AT(cpus), true, true}, {"profile", AT(profile), true, false}, {"profile_digest", AT(profile_digest), true, true},
+    {"moesim_version", AT(moesim_version), true, false},
     {"num_layers", AT(num_layers), false, true}, {"num_experts", AT(num_experts), false, true},
     {"top_k", AT(top_k), false, true}, {"hidden", AT(hidden), false, true}, {"intermediate", AT(intermediate), false, true},
     {"request_begin", AT(request_begin), false, true}, {"request_end", AT(request_end), false, true},
@@ -123,14 +124,14 @@ static moesim_code allocate(const column *list, size_t columns, uint64_t n, moes
 }
 
 moesim_code moesim_replay_add_plan(moesim_replay_file *f, const char *policy, const char *options, uint64_t cache,
-                                   uint64_t num_events, uint32_t *index, moesim_error *err)
+                                   double bandwidth, uint64_t num_events, uint32_t *index, moesim_error *err)
 {
     void *array = f->plan;
     if (grow(&array, f->num_plans, sizeof *f->plan, err) != MOESIM_OK)
         return err->code;
     f->plan = array;
     moesim_replay_plan *p = &f->plan[f->num_plans];
-    *p = (moesim_replay_plan){.cache = cache, .num_events = num_events};
+    *p = (moesim_replay_plan){.cache = cache, .bandwidth = bandwidth, .num_events = num_events};
     const column list[] = {
         {(void **)&p->pass, sizeof *p->pass}, {(void **)&p->layer, sizeof *p->layer}, {(void **)&p->rows, sizeof *p->rows},
         {(void **)&p->counted, sizeof *p->counted}, {(void **)&p->hits, sizeof *p->hits},
@@ -185,11 +186,12 @@ size_t moesim_replay_find_cell(const moesim_replay_file *f, uint32_t plan, doubl
     return i;
 }
 
-size_t moesim_replay_find_plan(const moesim_replay_file *f, const char *policy, const char *options, uint64_t cache)
+size_t moesim_replay_find_plan(const moesim_replay_file *f, const char *policy, const char *options, uint64_t cache,
+                               double bandwidth)
 {
     size_t i = 0;
-    while (i < f->num_plans && (f->plan[i].cache != cache || strcmp(f->plan[i].policy, policy) != 0 ||
-                                strcmp(f->plan[i].options, options) != 0))
+    while (i < f->num_plans && (f->plan[i].cache != cache || f->plan[i].bandwidth != bandwidth ||
+                                strcmp(f->plan[i].policy, policy) != 0 || strcmp(f->plan[i].options, options) != 0))
         i++;
     return i;
 }
@@ -249,7 +251,7 @@ moesim_code moesim_replay_same(const moesim_replay_config *a, const moesim_repla
 static moesim_code place_plan(moesim_replay_file *out, moesim_replay_plan *plan, const char *path, uint32_t *index,
                               moesim_error *err)
 {
-    const size_t at = moesim_replay_find_plan(out, plan->policy, plan->options, plan->cache);
+    const size_t at = moesim_replay_find_plan(out, plan->policy, plan->options, plan->cache, plan->bandwidth);
     *index = (uint32_t)at;
     if (at < out->num_plans) {
         if (strcmp(out->plan[at].decisions, plan->decisions) == 0 && out->plan[at].num_events == plan->num_events)

@@ -29,6 +29,7 @@ typedef struct moesim_replay_config {
     char *priced_as;             /* geometry of --as; "" for sizes given otherwise */
     char *device;                /* backend: "cuda", "host", "null" */
     char *isa, *cpus;            /* of the CPU experts, in force */
+    char *profile, *profile_digest;      /* what policies that read costs were told; "" where none does */
     char *moesim_version;
     uint64_t num_layers, num_experts, top_k, hidden, intermediate;
     uint64_t request_begin, request_end, warmup, batch;
@@ -44,6 +45,7 @@ typedef struct moesim_replay_config {
 typedef struct moesim_replay_plan {
     char *policy, *options;      /* as given on the command line; all options in force */
     uint64_t cache;              /* slots per layer; the number of experts for full residency */
+    double bandwidth;            /* B/s of the link that a policy which reads costs was told (0: the profile's); 0 for others */
     char decisions[MOESIM_DIGEST_CHARS];   /* digest of the decision log */
     bool full;                   /* full residency */
     bool aliased;                /* fewer slots than residents: several experts read one slot (full residency alone) */
@@ -91,15 +93,16 @@ moesim_code moesim_replay_set(char **field, const char *text, moesim_error *err)
 moesim_code moesim_replay_add_session(moesim_replay_file *f, const char *facts, uint32_t *index, moesim_error *err);
 /* Zeroed arrays of num_events; *index is its place. Pointers to plans do not outlive the next call. */
 moesim_code moesim_replay_add_plan(moesim_replay_file *f, const char *policy, const char *options, uint64_t cache,
-                                   uint64_t num_events, uint32_t *index, moesim_error *err);
+                                   double bandwidth, uint64_t num_events, uint32_t *index, moesim_error *err);
 /* Zeroed arrays for the plan's events; not yet part of the file: add_cell takes it over (and empties it), drop_cell frees it. */
 moesim_code moesim_replay_new_cell(const moesim_replay_file *f, uint32_t plan, moesim_replay_cell *out, moesim_error *err);
 moesim_code moesim_replay_add_cell(moesim_replay_file *f, moesim_replay_cell *cell, moesim_error *err);
 void moesim_replay_drop_cell(moesim_replay_cell *cell);
 
-/* Looks a finished cell up; num_cells where there is none. */
+/* Look up; num_cells or num_plans where there is none. */
 size_t moesim_replay_find_cell(const moesim_replay_file *f, uint32_t plan, double bandwidth_cap, uint32_t mode, uint32_t repeat);
-size_t moesim_replay_find_plan(const moesim_replay_file *f, const char *policy, const char *options, uint64_t cache);
+size_t moesim_replay_find_plan(const moesim_replay_file *f, const char *policy, const char *options, uint64_t cache,
+                               double bandwidth);
 
 /* Files. read: FORMAT errors for what is no raw replay file, or whose tables do not fit together. */
 moesim_code moesim_replay_file_write(const moesim_replay_file *f, const char *path, moesim_error *err);

@@ -97,9 +97,11 @@ static moesim_code get_plans(const reading *g, size_t events, moesim_error *err)
 {
     const int64_t *n[PLAN_NUMBERS];
     const moesim_table *t = NULL;
+    const double *bandwidth = NULL;
     char **text[PLAN_TEXTS];
     size_t rows = 0, left = events;
-    if (get_columns(g, "plans", moesim_replay_plan_names, PLAN_NUMBERS, n, &rows, &t, err) != MOESIM_OK)
+    if (get_columns(g, "plans", moesim_replay_plan_names, PLAN_NUMBERS, n, &rows, &t, err) != MOESIM_OK ||
+        get_real(g, t, "bandwidth", &bandwidth, err) != MOESIM_OK)
         return err->code;
     for (size_t i = 0; i < PLAN_TEXTS; i++)
         if (get_text(g, t, moesim_replay_plan_texts[i], &text[i], err) != MOESIM_OK)
@@ -107,11 +109,11 @@ static moesim_code get_plans(const reading *g, size_t events, moesim_error *err)
     for (size_t p = 0; p < rows; p++) {
         uint32_t index = 0;
         if (!fit(n, PLAN_NUMBERS, p) || n[PLAN][p] != (int64_t)p || n[FULL][p] > 1 || n[ALIASED][p] > 1 ||
-            (uint64_t)n[EVENTS][p] > left || strlen(text[DECISIONS][p]) != MOESIM_DIGEST_CHARS - 1)
+            !(bandwidth[p] >= 0 && bandwidth[p] < 1e15) || (uint64_t)n[EVENTS][p] > left || strlen(text[DECISIONS][p]) != MOESIM_DIGEST_CHARS - 1)
             return broken(g, err, "table plans", p, "numbers out of range, or more events than table events has");
         left -= (size_t)n[EVENTS][p];
-        if (moesim_replay_add_plan(g->file, text[POLICY][p], text[OPTIONS][p], (uint64_t)n[CACHE][p], (uint64_t)n[EVENTS][p],
-                                   &index, err) != MOESIM_OK)
+        if (moesim_replay_add_plan(g->file, text[POLICY][p], text[OPTIONS][p], (uint64_t)n[CACHE][p], bandwidth[p],
+                                   (uint64_t)n[EVENTS][p], &index, err) != MOESIM_OK)
             return err->code;
         moesim_replay_plan *plan = &g->file->plan[index];
         plan->full = n[FULL][p] != 0;

@@ -53,9 +53,12 @@ static moesim_code put_plans(const moesim_replay_file *f, moesim_result *r, moes
     moesim_table *t = NULL;
     int64_t *number[PLAN_NUMBERS];
     char **text[PLAN_TEXTS];
+    double *bandwidth = NULL;
     moesim_code code = moesim_result_table(r, "plans", f->num_plans, &t, err);
     if (code == MOESIM_OK)
         code = integers(t, moesim_replay_plan_names, NULL, number, PLAN_NUMBERS, err);
+    if (code == MOESIM_OK)
+        code = moesim_table_reals(t, "bandwidth", "B/s", &bandwidth, err);
     for (size_t i = 0; i < PLAN_TEXTS && code == MOESIM_OK; i++)
         code = moesim_table_texts(t, moesim_replay_plan_texts[i], &text[i], err);
     for (size_t p = 0; p < f->num_plans && code == MOESIM_OK; p++) {
@@ -64,6 +67,7 @@ static moesim_code put_plans(const moesim_replay_file *f, moesim_result *r, moes
         number[PLAN][p] = (int64_t)p;
         number[CACHE][p] = (int64_t)plan->cache;
         number[FULL][p] = plan->full;
+        bandwidth[p] = plan->bandwidth;
         number[ALIASED][p] = plan->aliased;
         number[EVENTS][p] = (int64_t)plan->num_events;
         for (size_t i = 0; i < PLAN_TEXTS && code == MOESIM_OK; i++)
