@@ -4,85 +4,10 @@
  */
 #include "study/predict.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
-
-/* ---- reading ------------------------------------------------------------------------------------------------------- */
-
-typedef struct pool {
-    uint64_t used, room;
-} pool;
-
-static moesim_code reserve(moesim_script *s, pool *p, uint64_t more, moesim_error *err)
-{
-    if (p->room - p->used >= more)
-        return MOESIM_OK;
-    const uint64_t room = 2 * p->room + more + 1024;
-    uint32_t *grown = room <= SIZE_MAX / sizeof *grown ? realloc(s->tokens, room * sizeof *grown) : NULL;
-    if (grown == NULL)
-        return moesim_fail_nomem(err, "the tokens of the missed experts", room * sizeof *grown);
-    s->tokens = grown;
-    p->room = room;
-    return MOESIM_OK;
-}
-
-static moesim_code take(moesim_script *s, pool *p, const moesim_walk_event *e, moesim_error *err)
-{
-    if (reserve(s, p, (uint64_t)e->n_moved + e->n_cpu, err) != MOESIM_OK)
-        return err->code;
-    moesim_script_event *out = &s->event[e->index];
-    *out = (moesim_script_event){
-        .pass = e->pass, .layer = e->layer, .num_rows = e->num_rows, .n_hits = e->n_hits, .n_moved = e->n_moved,
-        .n_cpu = e->n_cpu, .at = p->used, .request = e->request, .counted = e->counted,
-    };
-    for (uint32_t i = 0; i < e->n_hits; i++)
-        out->hit_tokens += e->hits[i].tokens;
-    for (uint32_t i = 0; i < e->n_moved; i++)
-        s->tokens[p->used++] = e->moved[i].tokens;
-    for (uint32_t i = 0; i < e->n_cpu; i++)
-        s->tokens[p->used++] = e->cpu[i].tokens;
-    return MOESIM_OK;
-}
-
-moesim_code moesim_script_read(moesim_walk *walk, uint64_t num_events, uint32_t num_layers, moesim_script *out,
-                               moesim_error *err)
-{
-    moesim_walk_event e;
-    pool p = {0};
-    void *events = NULL;
-    bool end = false;
-    uint64_t n = 0;
-    memset(out, 0, sizeof *out);
-    if (moesim_alloc(num_events, sizeof *out->event, "the events of a log", &events, err) != MOESIM_OK)
-        return err->code;
-    *out = (moesim_script){.num_events = num_events, .num_layers = num_layers, .event = events};
-    for (;; n++) {
-        if (moesim_walk_next(walk, &e, &end, err) != MOESIM_OK)
-            return err->code;
-        if (end)
-            break;
-        if (n == num_events || e.index != n || e.layer != n % num_layers)
-            return moesim_fail(err, MOESIM_E_FORMAT, "event %" PRIu64 " of the decision log is out of turn (layer %" PRIu32
-                               ", event %" PRIu64 " of %" PRIu64 "); write the log again with 'moesim run --decisions'",
-                               e.index, e.layer, n, num_events);
-        if (take(out, &p, &e, err) != MOESIM_OK)
-            return err->code;
-    }
-    return n == num_events && n % num_layers == 0
-               ? MOESIM_OK
-               : moesim_fail(err, MOESIM_E_FORMAT, "the decision log says that it has %" PRIu64 " events and has %" PRIu64
-                             " of %" PRIu32 " layers; write it again with 'moesim run --decisions'", num_events, n, num_layers);
-}
-
-void moesim_script_fini(moesim_script *script)
-{
-    free(script->event);
-    free(script->tokens);
-    memset(script, 0, sizeof *script);
-}
 
 /* ---- pricing ------------------------------------------------------------------------------------------------------- */
 

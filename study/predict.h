@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "sim/executor.h"
+#include "sim/sim.h"
 #include "sim/walk.h"
 
 typedef struct moesim_script_event {
@@ -29,13 +30,23 @@ typedef struct moesim_script {
     uint32_t num_layers;
     moesim_script_event *event;  /* [num_events] owned */
     uint32_t *tokens;            /* owned */
+    uint64_t used, event_room, token_room;
 } moesim_script;
 
-/* Reads a walk to its end. num_events: as the log says. Release with fini, also after an error. FORMAT: another number of
- * events, or an event out of turn. */
-moesim_code moesim_script_read(moesim_walk *walk, uint64_t num_events, uint32_t num_layers, moesim_script *out,
-                               moesim_error *err);
+/* Adds the next event to a script that began as {.num_layers = M}. FORMAT: an event out of turn. */
+moesim_code moesim_script_add(moesim_script *script, const moesim_walk_event *event, moesim_error *err);
+
+/* Reads a walk to its end. Release with fini, also after an error. */
+moesim_code moesim_script_read(moesim_walk *walk, uint32_t num_layers, moesim_script *out, moesim_error *err);
 void moesim_script_fini(moesim_script *script);
+
+/* Records a run as it goes on, without a log: hand the sink to moesim_run. name: of the policy, for messages; outlives the
+ * recorder. finish: the script, and the digest that a log would have; frees *recorder. One thread at a time. */
+typedef struct moesim_recorder moesim_recorder;
+moesim_code moesim_recorder_create(const moesim_trace_info *trace, const char *name, moesim_recorder **out, moesim_error *err);
+const moesim_event_sink *moesim_recorder_sink(moesim_recorder *recorder);
+void moesim_recorder_finish(moesim_recorder **recorder, moesim_script *script, char digest[MOESIM_DIGEST_CHARS]);
+void moesim_recorder_destroy(moesim_recorder **recorder);        /* NULL allowed */
 
 typedef struct moesim_prediction {
     double *seconds;             /* [num_events] from gate to gate: sync, hits, link, cpu, dram, policy, and what the costing

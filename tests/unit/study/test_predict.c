@@ -17,6 +17,8 @@
 static moesim_error err;
 static moesim_profile profile;
 static uint64_t expert_bytes[LAYERS];
+static moesim_script recorded;   /* of the last run */
+static char log_digest[MOESIM_DIGEST_CHARS], recorded_digest[MOESIM_DIGEST_CHARS];
 
 static const char *make_trace(void)
 {
@@ -42,10 +44,11 @@ static moesim_costing_params params_of(uint32_t effects)
     };
 }
 
-/* Runs, timed, and writes the log. */
+/* Runs, timed, writes the log and records it. */
 static moesim_timing run(const char *path, const char *policy, uint32_t cache, uint32_t effects, const char *log,
                          moesim_cell_result *result)
 {
+    moesim_recorder *recorder = NULL;
     moesim_trace *trace = NULL;
     moesim_policy_spec spec;
     moesim_run_params params;
@@ -59,6 +62,8 @@ static moesim_timing run(const char *path, const char *policy, uint32_t cache, u
         .num_layers = info->num_layers, .num_experts = info->num_experts, .cache = cache,
     };
     OK(moesim_declog_create(log, &header, &params.declog, &err));
+    OK(moesim_recorder_create(info, policy, &recorder, &err));
+    params.sink = moesim_recorder_sink(recorder);
     params_of(effects);
     const moesim_cell cell = {.policy = spec.policy, .options = spec.options, .label = policy, .cache = cache};
     const moesim_grid grid = {
@@ -66,7 +71,8 @@ static moesim_timing run(const char *path, const char *policy, uint32_t cache, u
         .hidden_bytes = 4096, .num_cells = 1, .cell = &cell,
     };
     OK(moesim_grid_run(trace, &grid, result, &err));
-    OK(moesim_declog_finish(&params.declog, NULL, &err));
+    OK(moesim_declog_finish(&params.declog, log_digest, &err));
+    moesim_recorder_finish(&recorder, &recorded, recorded_digest);
     moesim_trace_close(&trace);
     moesim_policy_spec_fini(&spec);
     return *result->timing;
@@ -82,7 +88,8 @@ static void read_script(const char *path, const char *log, moesim_script *out)
     OK(moesim_trace_digest(trace, &err));
     OK(moesim_declog_open(log, &reader, &err));
     OK(moesim_walk_open(trace, reader, &params, &walk, &err));
-    OK(moesim_script_read(walk, moesim_declog_get_info(reader)->events, LAYERS, out, &err));
+    OK(moesim_script_read(walk, LAYERS, out, &err));
+    ck_assert_uint_eq(out->num_events, moesim_declog_get_info(reader)->events);
     moesim_walk_close(&walk);
     moesim_declog_close(&reader);
     moesim_trace_close(&trace);
@@ -100,6 +107,22 @@ static moesim_prediction predict(const moesim_script *script, const moesim_profi
     return p;
 }
 
+/* What was recorded of the last run is what its log says. */
+static void check_recorded(const moesim_script *script)
+{
+    ck_assert_str_eq(log_digest, recorded_digest);
+    ck_assert_uint_eq(script->num_events, recorded.num_events);
+    ck_assert_uint_eq(script->used, recorded.used);
+    ck_assert_int_eq(memcmp(script->tokens, recorded.tokens, script->used * sizeof *script->tokens), 0);
+    for (uint64_t i = 0; i < script->num_events; i++) {
+        const moesim_script_event *a = &script->event[i], *b = &recorded.event[i];
+        ck_assert(a->pass == b->pass && a->layer == b->layer && a->num_rows == b->num_rows && a->at == b->at);
+        ck_assert(a->n_hits == b->n_hits && a->hit_tokens == b->hit_tokens && a->n_moved == b->n_moved && a->n_cpu == b->n_cpu);
+        ck_assert(a->request == b->request && a->counted == b->counted);
+    }
+    moesim_script_fini(&recorded);
+}
+
 static const struct { const char *policy; uint32_t cache, effects; } exact[] = {
     {"naive", 0, MOESIM_EFFECT_ALL}, {"lru", 5, MOESIM_EFFECT_ALL}, {"lru", 12, MOESIM_EFFECT_CONTENTION},
     {"oled", 12, MOESIM_EFFECT_ALL}, {"surv", 20, MOESIM_EFFECT_ALL}, {"full", 32, MOESIM_EFFECT_SYNC},
@@ -114,6 +137,7 @@ START_TEST(test_equals_the_timer)
         moesim_script script;
         const moesim_timing t = run(trace, exact[i].policy, exact[i].cache, exact[i].effects, log, &result);
         read_script(trace, log, &script);
+        check_recorded(&script);
         moesim_prediction p = predict(&script, &profile, exact[i].effects);
         const moesim_parts *a = &p.counted, *b = &t.total.decode;
         ck_assert_double_gt(a->total, 0);
@@ -143,6 +167,7 @@ START_TEST(test_cpu_experts)
     OK(moesim_profile_load("h200-host", &profile, &err));
     const moesim_timing t = run(trace, "oled-full", 5, MOESIM_EFFECT_ALL, log, &result);
     read_script(trace, log, &script);
+    check_recorded(&script);
     moesim_prediction p = predict(&script, &profile, MOESIM_EFFECT_ALL);
     ck_assert_double_gt(p.counted.cpu, 0);
     ck_assert_double_eq_tol(p.counted.total, t.total.decode.total, 1e-3 * t.total.decode.total);
@@ -168,6 +193,7 @@ static void pretend(fitted *f, const char *policy, const moesim_profile *truth)
     run(trace, policy, 5, MOESIM_EFFECT_ALL, log, &result);
     moesim_cell_results_fini(&result, 1);
     read_script(trace, log, &f->script);
+    moesim_script_fini(&recorded);
     moesim_prediction p = predict(&f->script, truth, MOESIM_EFFECT_ALL);
     f->ns = calloc(f->script.num_events, sizeof *f->ns);
     for (uint64_t e = 0; e < f->script.num_events; e++)
