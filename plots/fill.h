@@ -17,6 +17,14 @@ moesim_figure_fill moesim_fill_grid;         /* best policy over capacity and ba
 moesim_figure_fill moesim_fill_stability;
 moesim_figure_fill moesim_fill_overlap;
 
+/* offline-cost, where cells carry it and the figure shows TPOT. shown also says in the footer what it is; at: its TPOT at a
+ * value of a column (NULL: any) of a trace (NULL: any), NaN where there is none; line: drawn over the figure's axis. */
+#define MOESIM_BOUND_NAME "offline-cost"
+#define MOESIM_BOUND_LOOK 6u             /* black */
+bool moesim_bound_shown(const moesim_cells *c, const moesim_figure *figure, moesim_chart *chart);
+double moesim_bound_at(const moesim_cells *c, const char *column, double at, const char *trace);
+moesim_code moesim_bound_line(const moesim_cells *c, const moesim_figure *figure, moesim_chart *chart, moesim_error *err);
+
 /* Small print of sweeps: "routing of X priced as Y", n, digests, profile. Call after the series are there. */
 moesim_code moesim_caption_cells(const moesim_cells *cells, moesim_chart *chart, moesim_error *err);
 

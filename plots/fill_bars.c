@@ -153,7 +153,26 @@ struct bars {
     const moesim_figure *figure;
     moesim_ratio ratio;
     struct groups groups;
+    bool bounded;                /* offline-cost comes last */
 };
+
+/* The bound below the policies. */
+static moesim_code lie_bound(const struct bars *b, moesim_series *error, moesim_series *text, moesim_chart *chart,
+                             moesim_error *err)
+{
+    const size_t row = b->cells->num_policies;
+    moesim_series *s;
+    moesim_point v = moesim_point_none();
+    v.y = moesim_bound_at(b->cells, NULL, 0, NULL);
+    moesim_code code = moesim_axis_tick(&chart->y, (double)row, MOESIM_BOUND_NAME, err);
+    if (code == MOESIM_OK)
+        code = moesim_chart_add(chart, "bar-bound", "", MOESIM_BOUND_LOOK, &s, err);
+    if (code == MOESIM_OK)
+        code = moesim_series_add(s, lying(row, 0, v.y), err);
+    chart->y.lo += 1;
+    chart->height = fmin(1.2, chart->height + 0.055);
+    return code == MOESIM_OK ? lying_ends(row, &v, error, text, err) : code;
+}
 
 static moesim_code lie(const struct bars *b, moesim_chart *chart, moesim_error *err)
 {
@@ -174,9 +193,38 @@ static moesim_code lie(const struct bars *b, moesim_chart *chart, moesim_error *
         if (code == MOESIM_OK && !isnan(v.y))
             code = lying_ends(i, &v, error, text, err);
     }
+    if (code == MOESIM_OK && b->bounded)
+        code = lie_bound(b, error, text, chart, err);
     if (code == MOESIM_OK)
         code = value_axis(&chart->x, text, err);
     (void)snprintf(chart->x.label, sizeof chart->x.label, "%s", b->figure->label);
+    return code;
+}
+
+/* A standing bar in a group, the index-th of it. */
+static moesim_point standing(const struct bars *b, size_t group, size_t index, const moesim_point *value)
+{
+    const double width = THICKNESS / (double)(b->cells->num_policies + (b->bounded ? 1u : 0u));
+    moesim_point p = *value;
+    p.from = (double)group - THICKNESS / 2 + width * (double)index;
+    p.to = p.from + width;
+    p.x = (p.from + p.to) / 2;
+    p.lo = 0;
+    p.hi = p.y;
+    return p;
+}
+
+/* The bound right of the policies; of workloads it is not known apart. */
+static moesim_code stand_bound(const struct bars *b, moesim_chart *chart, moesim_error *err)
+{
+    moesim_series *s;
+    moesim_code code = moesim_chart_add(chart, "bar-bound", MOESIM_BOUND_NAME, MOESIM_BOUND_LOOK, &s, err);
+    for (size_t g = 0; code == MOESIM_OK && g < (b->groups.by_trace ? b->groups.n : 1); g++) {
+        moesim_point v = moesim_point_none();
+        v.y = moesim_bound_at(b->cells, NULL, 0, b->groups.by_trace ? b->groups.name[g] : NULL);
+        if (!isnan(v.y))
+            code = moesim_series_add(s, standing(b, g, b->cells->num_policies, &v), err);
+    }
     return code;
 }
 
@@ -184,7 +232,6 @@ static moesim_code lie(const struct bars *b, moesim_chart *chart, moesim_error *
 static moesim_code stand_one(const struct bars *b, size_t index, moesim_series *error, moesim_chart *chart, moesim_error *err)
 {
     const struct moesim_shown_policy *policy = &b->cells->policy[index];
-    const double width = THICKNESS / (double)b->cells->num_policies;
     char label[MOESIM_RESULT_TEXT_BYTES + 8];
     moesim_series *s;
     moesim_point v;
@@ -194,12 +241,8 @@ static moesim_code stand_one(const struct bars *b, size_t index, moesim_series *
         code = bar_value(b->cells, b->request, b->figure, &b->ratio, &b->groups, g, policy, &v, err);
         if (code != MOESIM_OK || isnan(v.y))
             continue;
-        moesim_point p = v;
-        p.from = (double)g - THICKNESS / 2 + width * (double)index;
-        p.to = p.from + width;
-        p.x = v.x = (p.from + p.to) / 2;
-        p.lo = 0;
-        p.hi = p.y;
+        const moesim_point p = standing(b, g, index, &v);
+        v.x = p.x;
         code = moesim_series_add(s, p, err);
         if (code == MOESIM_OK && !isnan(v.lo))
             code = moesim_series_add(error, v, err);
@@ -223,6 +266,8 @@ static moesim_code stand(const struct bars *b, moesim_chart *chart, moesim_error
     moesim_code code = moesim_chart_add(chart, "yerror", "", 0, &error, err);
     for (size_t i = 0; code == MOESIM_OK && i < b->cells->num_policies; i++)
         code = stand_one(b, i, error, chart, err);
+    if (code == MOESIM_OK && b->bounded)
+        code = stand_bound(b, chart, err);
     for (size_t g = 0; code == MOESIM_OK && g < b->groups.n; g++) {
         char name[MOESIM_RESULT_TEXT_BYTES];
         group_name(b->groups.name[g], name);
@@ -246,6 +291,8 @@ moesim_code moesim_fill_bars(const moesim_figure *figure, const moesim_result *r
     moesim_code code = moesim_cells_select(result, request, request->trace == NULL ? MOESIM_OVER_TRACE : 0, chart, &c, err);
     if (code == MOESIM_OK)
         code = find_groups(&c, &b.ratio, &b.groups, err);
+    if (code == MOESIM_OK)
+        b.bounded = moesim_bound_shown(&c, figure, chart);
     if (code == MOESIM_OK)
         code = b.groups.n > 1 ? stand(&b, chart, err) : lie(&b, chart, err);
     if (code == MOESIM_OK)

@@ -15,6 +15,18 @@
 
 struct place { double x; size_t row; };
 
+/* With one budget over all layers capacities are bytes, of which MiB are shown. */
+static bool in_bytes(const moesim_cells *c, const char *axis)
+{
+    const moesim_column_data *column = moesim_table_find(c->table, axis);
+    return column != NULL && strcmp(column->unit, "bytes") == 0;
+}
+
+static const char *capacity_label(const moesim_cells *c)
+{
+    return c->table != NULL && in_bytes(c, "cache") ? "cache over all layers [MiB]" : "slots per layer";
+}
+
 static int by_x(const void *p, const void *q)
 {
     const struct place *a = p, *b = q;
@@ -42,7 +54,7 @@ static moesim_code places(const moesim_cells *c, const struct moesim_shown_polic
     if (strcmp(axis, "cache") == 0 && moesim_cells_is_full(c, policy))
         return full_places(c, out, n, err);
     for (size_t i = 0; i < c->n; i++) {
-        const double x = moesim_cells_number(c->table, axis, c->row[i]);
+        const double x = moesim_cells_number(c->table, axis, c->row[i]) / (in_bytes(c, axis) ? 0x1p20 : 1.0);
         if (!isnan(x) && moesim_cells_is(c, c->row[i], policy))
             out[(*n)++] = (struct place){ x, c->row[i] };
     }
@@ -224,13 +236,15 @@ moesim_code moesim_fill_capacity(const moesim_figure *figure, const moesim_resul
     const struct lines l = { figure, request, chart, plain, over_cache ? &knees : NULL };
     moesim_code code = moesim_cells_select(result, request, over_cache ? MOESIM_OVER_CACHE : MOESIM_OVER_BANDWIDTH, chart, &c,
                                            err);
-    (void)snprintf(chart->x.label, sizeof chart->x.label, "slots per layer");
+    (void)snprintf(chart->x.label, sizeof chart->x.label, "%s", capacity_label(&c));
     chart->y.lo = 0;
     if (code == MOESIM_OK)
         code = add_lines(&l, &c, NULL, err);
+    if (code == MOESIM_OK)
+        code = moesim_bound_line(&c, figure, chart, err);
     if (code == MOESIM_OK && !over_cache)
         code = bandwidth_axis(&c, chart, err);
-    if (code == MOESIM_OK && strcmp(figure->value, "misses_per_pass") == 0)
+    if (code == MOESIM_OK && strcmp(figure->value, "misses_per_pass") == 0 && !in_bytes(&c, "cache"))
         code = add_floor(&c, request, chart, err);
     if (code == MOESIM_OK && knees.n > 0)
         code = moesim_chart_add(chart, "knee", knees.name, 0, &s, err);

@@ -143,6 +143,15 @@ static void say(moesim_chart *chart, const struct dimension *d, const char *valu
 #pragma GCC diagnostic pop
 }
 
+/* A capacity of one budget over all layers. */
+static void say_bytes(moesim_chart *chart, const char *value)
+{
+    static const struct dimension budget = { "cache", "--cache", MOESIM_OVER_CACHE, true, "%s MiB over all layers" };
+    char text[32];
+    (void)snprintf(text, sizeof text, "%.6g", strtod(value, NULL) / 0x1p20);
+    say(chart, &budget, text);
+}
+
 /* Holds a dimension at one value. */
 static moesim_code hold(moesim_cells *c, const struct dimension *d, const char *wanted, moesim_chart *chart, moesim_error *err)
 {
@@ -162,7 +171,9 @@ static moesim_code hold(moesim_cells *c, const struct dimension *d, const char *
                                value, list);
         else if (v.n > 1 && wanted[0] == '\0')
             moesim_text_add(chart->chosen, sizeof chart->chosen, "%s %.100s of %s\n", d->option, value, list);
-        if (code == MOESIM_OK)
+        if (code == MOESIM_OK && strcmp(column->unit, "bytes") == 0)
+            say_bytes(chart, value);
+        else if (code == MOESIM_OK)
             say(chart, d, value);
     }
     free(v.text);
