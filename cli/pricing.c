@@ -230,6 +230,7 @@ const char *moesim_pricing_caution(const moesim_pricing *pricing)
     static const struct { const char *label, *text; } caution[] = {
         { "provisional", "provisional: not to be cited" },
         { "derived", "derived from a publication's text, not measured" },
+        { "not measured", "not measured: derived from nominal rates" },
         { "neutral", "neutral: round numbers of no particular machine" },
     };
     for (size_t i = 0; pricing->profile != NULL && i < sizeof caution / sizeof caution[0]; i++)

@@ -79,6 +79,8 @@ static void show_head(const moesim_profile *p)
         moesim_args_row(stdout, "times of", 2, 13, p->times_of);
     moesim_args_row(stdout, "source", 2, 13, p->path);
     printf("  sha256     %s\n", p->digest);
+    if (p->raw_digest[0] != '\0')
+        printf("  raw sha256 %s\n", p->raw_digest);
     moesim_args_row(stdout, "modes", 2, 13, text);
     if (p->overrides[0] != '\0')
         moesim_args_row(stdout, "overrides", 2, 13, p->overrides);

@@ -16,7 +16,7 @@
 #define LEAST_BANDWIDTH 1e3
 #define MOST_BANDWIDTH 1e16
 
-const char *const moesim_profile_labels[] = { "measured", "provisional", "derived", "neutral", NULL };
+const char *const moesim_profile_labels[] = { "measured", "provisional", "derived", "neutral", "not measured", NULL };
 const char *const moesim_profile_modes[] = { "", "paper", "model", NULL };
 const char *const moesim_profile_groups[] = { "link", "return", "dram", "cpu", "gpu", "other", "paper", "", NULL };
 
@@ -58,6 +58,7 @@ static const struct { enum moesim_quantity quantity; const char *name; double nu
     { MOESIM_BYTES_PER_SECOND, "kB/s", 1e3, 1.0 },
     { MOESIM_BYTES_PER_SECOND, "MB/s", 1e6, 1.0 },
     { MOESIM_BYTES_PER_SECOND, "GB/s", 1e9, 1.0 },
+    { MOESIM_BYTES_PER_SECOND, "TB/s", 1e12, 1.0 },
     { MOESIM_BYTES_PER_SECOND, "GiB/s", 0x1p30, 1.0 },
 };
 
@@ -75,7 +76,7 @@ bool moesim_profile_unit(enum moesim_quantity quantity, const char *unit, double
 
 const char *moesim_profile_units(enum moesim_quantity quantity)
 {
-    return quantity == MOESIM_SECONDS ? "s, ms, us, \xc2\xb5s or ns" : "B/s, kB/s, MB/s, GB/s or GiB/s";
+    return quantity == MOESIM_SECONDS ? "s, ms, us, \xc2\xb5s or ns" : "B/s, kB/s, MB/s, GB/s, TB/s or GiB/s";
 }
 
 const char *moesim_profile_bad_value(const moesim_profile_spec *spec, double value)

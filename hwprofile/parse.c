@@ -234,6 +234,27 @@ static bool is_name(const char *text)
     return text[0] != '\0' && strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == strlen(text);
 }
 
+static moesim_code parse_raw_digest(const moesim_profile_source *source, const json_t *root, moesim_profile *out)
+{
+    char text[MOESIM_PLAIN_CHARS];
+    const moesim_code code = moesim_profile_string(source, root, "", "raw_digest", false, text, sizeof text);
+    if (code != MOESIM_OK || text[0] == '\0')
+        return code;
+    if (strlen(text) != MOESIM_DIGEST_CHARS - 1 || strspn(text, "0123456789abcdef") != MOESIM_DIGEST_CHARS - 1)
+        return moesim_profile_refuse(source, "raw_digest", "must be the SHA-256 of the raw samples, 64 hexadecimal digits "
+                                     "(what sha256sum prints); leave it out where there are none");
+    memcpy(out->raw_digest, text, MOESIM_DIGEST_CHARS);
+    return MOESIM_OK;
+}
+
+static moesim_code parse_texts(const moesim_profile_source *source, const json_t *root, moesim_profile *out)
+{
+    moesim_code code = moesim_profile_string(source, root, "", "description", false, out->description, sizeof out->description);
+    if (code == MOESIM_OK)
+        code = moesim_profile_string(source, root, "", "times_of", false, out->times_of, sizeof out->times_of);
+    return code == MOESIM_OK ? parse_raw_digest(source, root, out) : code;
+}
+
 static moesim_code parse_head(const moesim_profile_source *source, const json_t *root, moesim_profile *out)
 {
     char schema[64];
@@ -247,19 +268,18 @@ static moesim_code parse_head(const moesim_profile_source *source, const json_t 
     if (code == MOESIM_OK)
         code = moesim_profile_string(source, root, "", "label", true, out->label, sizeof out->label);
     if (code == MOESIM_OK && !among(out->label, moesim_profile_labels))
-        return moesim_profile_refuse(source, "label", "'%s' is none of measured, provisional, derived, neutral", out->label);
+        return moesim_profile_refuse(source, "label", "'%s' is none of measured, provisional, derived, neutral, "
+                                     "not measured", out->label);
     if (code == MOESIM_OK)
-        code = moesim_profile_string(source, root, "", "description", false, out->description, sizeof out->description);
-    if (code == MOESIM_OK)
-        code = moesim_profile_string(source, root, "", "times_of", false, out->times_of, sizeof out->times_of);
+        code = parse_texts(source, root, out);
     return code == MOESIM_OK ? parse_modes(source, root, out) : code;
 }
 
 static moesim_code parse_root(const moesim_profile_source *source, const json_t *root, moesim_profile *out)
 {
     static const char *const known[] = {
-        "schema", "name", "label", "description", "times_of", "modes", "origin", "link", "return", "dram", "cpu", "gpu",
-        "other", "sync", "head", "policy", "paper", NULL,
+        "schema", "name", "label", "description", "times_of", "raw_digest", "modes", "origin", "link", "return", "dram", "cpu",
+        "gpu", "other", "sync", "head", "policy", "paper", NULL,
     };
     if (!json_is_object(root))
         return moesim_profile_refuse(source, "whole file", "must be an object { … }");

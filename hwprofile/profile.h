@@ -52,9 +52,10 @@ typedef struct moesim_gpu_table {
 
 typedef struct moesim_profile {
     char name[64];
-    char label[32];              /* measured | provisional | derived | neutral */
+    char label[32];              /* measured | provisional | derived | neutral | not measured */
     char description[512];
     char times_of[128];          /* model and machine that the constants of mode paper belong to; "" where not said */
+    char raw_digest[MOESIM_DIGEST_CHARS];   /* of the file of raw samples that it was fitted to; "" without */
     char path[4096];             /* file, or "built-in NAME" */
     char digest[MOESIM_DIGEST_CHARS];   /* of the JSON text, overrides not included */
     char overrides[1024];        /* "link.bandwidth=64GB/s,…" as applied, "" without */

@@ -170,6 +170,8 @@ static void put_head(FILE *out, const moesim_profile *p)
         fputs(",\n  \"times_of\": ", out);
         put_string(out, p->times_of);
     }
+    if (p->raw_digest[0] != '\0')
+        fprintf(out, ",\n  \"raw_digest\": \"%s\"", p->raw_digest);
     fprintf(out, ",\n  \"modes\": [\"%s\"", moesim_profile_modes[p->default_mode]);
     for (unsigned m = 0; moesim_profile_modes[m] != NULL; m++)
         if ((p->modes & MOESIM_MODE_BIT(m)) != 0 && m != (unsigned)p->default_mode)

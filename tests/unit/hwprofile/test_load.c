@@ -138,6 +138,7 @@ START_TEST(written)
     moesim_error err = MOESIM_ERROR_INIT;
     hw_good(&p);
     snprintf(p.times_of, sizeof p.times_of, "a \"model\" on b");
+    snprintf(p.raw_digest, sizeof p.raw_digest, "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef");
     snprintf(p.description, sizeof p.description, "a \"quoted\" back\\slash, \xc2\xb5");
     p.cpu.seconds[0] = 1.0 / 3.0 * 1e-4;
     p.link_alpha.spread = 0.1 + 0.2;
@@ -157,6 +158,7 @@ START_TEST(written)
     ck_assert_int_eq(memcmp(p.gpu.seconds, q.gpu.seconds, sizeof p.gpu.seconds), 0);
     ck_assert_str_eq(p.description, q.description);
     ck_assert_str_eq(p.times_of, q.times_of);
+    ck_assert_str_eq(p.raw_digest, q.raw_digest);
     ck_assert_int_eq(p.default_mode, q.default_mode);
     ck_assert_uint_eq(p.modes, q.modes);
     free(first);

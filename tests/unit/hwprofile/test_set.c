@@ -20,6 +20,7 @@ START_TEST(values)
         { "link.bandwidth=64GB/s", 64e9, offsetof(moesim_profile, link_bandwidth) },
         { "link.bandwidth=64", 64e9, offsetof(moesim_profile, link_bandwidth) },
         { "link.bandwidth=64 GB/s", 64e9, offsetof(moesim_profile, link_bandwidth) },
+        { "link.bandwidth=0.1TB/s", 1e11, offsetof(moesim_profile, link_bandwidth) },
         { "link.bandwidth=1.5GiB/s", 1.5 * 0x1p30, offsetof(moesim_profile, link_bandwidth) },
         { "link.bandwidth=5e4MB/s", 5e10, offsetof(moesim_profile, link_bandwidth) },
         { "dram.bandwidth=2e11B/s", 2e11, offsetof(moesim_profile, dram_bandwidth) },
@@ -62,7 +63,8 @@ START_TEST(refusals)
         { "h200-host", "link.bandwidth=1e999", "not a finite decimal number" },
         { "h200-host", "link.bandwidth=1.2.3", "not a finite decimal number" },
         { "h200-host", "link.bandwidth=0x10", "has no unit that fits" },
-        { "h200-host", "link.bandwidth=64us", "has no unit that fits; write B/s, kB/s, MB/s, GB/s or GiB/s, or none for GB/s" },
+        { "h200-host", "link.bandwidth=64us", "has no unit that fits; write B/s, kB/s, MB/s, GB/s, TB/s or GiB/s, or none "
+          "for GB/s" },
         { "h200-host", "link.bandwidth=64Gb/s", "has no unit that fits" },
         { "h200-host", "link.alpha=4GB/s", "has no unit that fits; write s, ms, us, \xc2\xb5s or ns, or none for seconds" },
         { "h200-host", "link.bandwidth=0", "must be above 0" },
