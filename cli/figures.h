@@ -52,6 +52,7 @@ moesim_code moesim_figures_fill(moesim_bootstrap *bootstrap, const moesim_figure
 /* Counts of an outcome, beside the figures: JSON and CSV share their names. */
 typedef struct moesim_count {
     const char *name;            /* NULL ends the table */
+    const char *unit;            /* "bytes", "" for plain counts */
     double (*get)(const moesim_outcome *outcome);   /* whole numbers below 2^53; shares of merged passes have fractions */
 } moesim_count;
 extern const moesim_count moesim_counts[];

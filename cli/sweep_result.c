@@ -106,7 +106,7 @@ static moesim_code add_counts(const job *j, moesim_table *t, moesim_error *err)
     double *column = NULL;
     moesim_code code = MOESIM_OK;
     for (const moesim_count *c = moesim_counts; c->name != NULL && code == MOESIM_OK; c++) {
-        code = moesim_table_reals(t, c->name, "", &column, err);
+        code = moesim_table_reals(t, c->name, c->unit, &column, err);
         for (size_t i = 0; i < j->n && code == MOESIM_OK; i++)
             column[i] = c->get(j->result[i].outcome);
     }

@@ -78,7 +78,8 @@ moesim_code moesim_fill_stability(const moesim_figure *figure, const moesim_resu
     chart->x.hi = 1;
     moesim_caption_stats(result, chart);
     if (request->published != NULL)
-        moesim_line_add(chart->footer, "published: %s, of that model and its requests, not of this trace", request->published_name);
+        moesim_line_add(chart->footer, "published: %s, of that model and its requests, not of this trace",
+                        request->published_name);
     say_samples(t, "all_n", "all rows", chart);
     return code;
 }
