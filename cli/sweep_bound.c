@@ -8,6 +8,8 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "base/log.h"
+#include "base/parallel.h"
 
 /* A place: a capacity and a bandwidth of the part. */
 typedef struct job {
@@ -16,8 +18,9 @@ typedef struct job {
     const size_t *index;
     const moesim_cell_result *result;
     size_t n, num_places;
-    bool *needed;                /* [num_places] */
-    moesim_offline_cost *cost;   /* [num_places] where needed */
+    size_t *needed, num_needed;  /* places of cells that have a bound */
+    moesim_offline_cost *cost;   /* [num_places] of those */
+    moesim_bounds bounds;
 } job;
 
 /* SIZE_MAX where nothing bounds the cell: host modes reload for free, or hold everything from the start. */
@@ -29,18 +32,38 @@ static size_t place_of(const job *j, size_t i)
     return c.group % j->part->cache.n * j->sweep->num_bandwidths + j->index[i] % j->sweep->num_bandwidths;
 }
 
+static void find_needed(job *j)
+{
+    for (size_t i = 0; i < j->n; i++) {
+        const size_t place = place_of(j, i);
+        if (place != SIZE_MAX)
+            j->needed[place] = 1;
+    }
+    for (size_t place = 0; place < j->num_places; place++)     /* flags become a list */
+        if (j->needed[place] != 0)
+            j->needed[j->num_needed++] = place;
+}
+
+static moesim_code solve_one(void *cookie, uint32_t worker, size_t i, moesim_error *err)
+{
+    job *j = cookie;
+    const size_t place = j->needed[i], bandwidths = j->sweep->num_bandwidths;
+    (void)worker;
+    return moesim_bounds_solve(&j->bounds, j->sweep->bandwidth[place % bandwidths], &j->part->cache.amount[place / bandwidths],
+                               1, &j->cost[place], err);
+}
+
 static moesim_code solve(job *j, moesim_error *err)
 {
-    const moesim_sweep_part *part = j->part;
-    const size_t bandwidths = j->sweep->num_bandwidths;
-    const moesim_run_params params = moesim_sweep_params(j->sweep, part);
-    moesim_bounds bounds = { 0 };
-    moesim_code code = moesim_bounds_open(part->trace->trace, &part->pricing, &params, &bounds, err);
-    for (size_t k = 0; k < j->num_places && code == MOESIM_OK; k++)
-        if (j->needed[k])
-            code = moesim_bounds_solve(&bounds, j->sweep->bandwidth[k % bandwidths], &part->cache.amount[k / bandwidths], 1,
-                                       &j->cost[k], err);
-    moesim_bounds_close(&bounds);
+    const moesim_run_params params = moesim_sweep_params(j->sweep, j->part);
+    moesim_progress progress;
+    moesim_code code = moesim_bounds_open(j->part->trace->trace, &j->part->pricing, &params, &j->bounds, err);
+    if (code == MOESIM_OK) {
+        moesim_progress_begin(&progress, "bounds", j->num_needed, 1, "cells");
+        code = moesim_parallel((uint32_t)j->sweep->options->threads, j->num_needed, solve_one, j, &progress, err);
+        moesim_progress_end(&progress);
+    }
+    moesim_bounds_close(&j->bounds);
     return code;
 }
 
@@ -81,11 +104,10 @@ moesim_code moesim_sweep_bound(const moesim_sweep *s, const moesim_sweep_part *p
         code = moesim_alloc(j.num_places, sizeof *j.cost, "bounds", &cost, err);
     j.needed = needed;
     j.cost = cost;
-    for (size_t i = 0; i < n && code == MOESIM_OK; i++)
-        if (place_of(&j, i) != SIZE_MAX)
-            j.needed[place_of(&j, i)] = true;
-    if (code == MOESIM_OK)
+    if (code == MOESIM_OK) {
+        find_needed(&j);
         code = solve(&j, err);
+    }
     if (code == MOESIM_OK)
         code = add_columns(&j, cells, err);
     free(needed);
