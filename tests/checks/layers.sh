@@ -15,6 +15,7 @@ BEGIN {
     allow["registry"] = "moesim base policies kit"
     allow["traces"] = "moesim base traces"
     allow["hwprofile"] = "moesim base hwprofile"
+    allow["raw"] = "base traces hwprofile"
     allow["sim"] = "moesim base traces sim profile"
     allow["plots"] = "base plots result"
     allow["study"] = "moesim base traces profile sim study"
@@ -26,7 +27,7 @@ BEGIN {
     library["^zstd"] = "^(traces|tests)/"
     library["^zlib"] = "^(traces|tests)/"
     library["^nettle/"] = "^base/digest[.]c$"
-    library["^gsl/"] = "^(sim/stats|tests/unit/stats/)"
+    library["^gsl/"] = "^(sim/stats|hwprofile/fit|tests/unit/stats/)"
     library["^jansson"] = "^(hwprofile|cli|tests)/"
     library["^check[.]h$"] = "^tests/"
     library["^dlfcn[.]h$"] = "^(policies/|tests/)"
@@ -39,6 +40,7 @@ function group(file) {
         if (file ~ /^policies\/(registry|spec|load)/) return "registry"
         return "policy"
     }
+    if (file ~ /^hwprofile\/raw/) return "raw"
     sub(/\/.*/, "", file)
     return file
 }
