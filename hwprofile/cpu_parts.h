@@ -52,6 +52,12 @@ void moesim_cpu_crew_pass(moesim_cpu_crew *crew, uint32_t thread, const moesim_c
 /* For a loop that waits. */
 void moesim_cpu_relax(void);
 
+/* As moesim_cpu_team_run, without waiting: moesim_cpu_team_wait ends it. */
+void moesim_cpu_team_call(moesim_cpu_team *team, void (*fn)(void *context, uint32_t thread, uint32_t threads), void *context);
+
+/* How long idle threads, and who waits for them, spin before they sleep; between starts. */
+void moesim_cpu_team_spin(moesim_cpu_team *team, uint64_t ns);
+
 /* Where threads go: cpu[i] of thread i, distinct physical cores first. */
 typedef struct moesim_cpu_places {
     uint32_t threads, allowed;   /* allowed: CPUs that this process may use */

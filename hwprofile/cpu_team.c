@@ -33,7 +33,6 @@ struct moesim_cpu_team {
     struct member *member;
     uint32_t threads;            /* that exist */
     uint32_t batch;
-    uint64_t spin_ns;
 
     /* What is asked for: written while all wait, published by `generation`. */
     enum kind kind;
@@ -49,6 +48,7 @@ struct moesim_cpu_team {
     _Atomic uint64_t jobs_left;  /* Σ over threads of the jobs that they have left behind, since start */
     _Atomic uint32_t finished;   /* threads, since start; DONE after the last one */
     _Atomic uint32_t sleepers;
+    _Atomic uint64_t spin_ns;
     pthread_mutex_t lock;
     pthread_cond_t wake, done;
 };
@@ -72,7 +72,7 @@ static void run_jobs(moesim_cpu_team *team, uint32_t thread)
 /* Spins, then sleeps, until the generation is no longer `seen`. */
 static void await_work(moesim_cpu_team *team, uint64_t seen)
 {
-    const uint64_t until = moesim_device_clock() + team->spin_ns;
+    const uint64_t until = moesim_device_clock() + atomic_load_explicit(&team->spin_ns, memory_order_relaxed);
     do {
         for (uint32_t i = 0; i < SPINS_A_LOOK; i++) {
             if (atomic_load_explicit(&team->generation, memory_order_acquire) != seen)
@@ -139,7 +139,7 @@ void moesim_cpu_team_start(moesim_cpu_team *team, const moesim_cpu_job *job, uin
 
 uint64_t moesim_cpu_team_wait(moesim_cpu_team *team)
 {
-    const uint64_t until = moesim_device_clock() + team->spin_ns;
+    const uint64_t until = moesim_device_clock() + atomic_load_explicit(&team->spin_ns, memory_order_relaxed);
     while (atomic_load(&team->finished) != DONE && moesim_device_clock() < until)
         for (uint32_t i = 0; i < SPINS_A_LOOK; i++)
             moesim_cpu_relax();
@@ -158,7 +158,8 @@ bool moesim_cpu_team_done(const moesim_cpu_team *team)
 
 void moesim_cpu_team_wait_job(moesim_cpu_team *team, uint32_t i)
 {
-    const uint64_t all = ((uint64_t)i + 1) * team->places.threads, until = moesim_device_clock() + team->spin_ns;
+    const uint64_t all = ((uint64_t)i + 1) * team->places.threads;
+    const uint64_t until = moesim_device_clock() + atomic_load_explicit(&team->spin_ns, memory_order_relaxed);
     while (atomic_load_explicit(&team->jobs_left, memory_order_acquire) < all) {
         if (moesim_device_clock() > until)
             sched_yield();
@@ -166,12 +167,22 @@ void moesim_cpu_team_wait_job(moesim_cpu_team *team, uint32_t i)
     }
 }
 
-void moesim_cpu_team_run(moesim_cpu_team *team, void (*fn)(void *context, uint32_t thread, uint32_t threads), void *context)
+void moesim_cpu_team_call(moesim_cpu_team *team, void (*fn)(void *context, uint32_t thread, uint32_t threads), void *context)
 {
     team->call = fn;
     team->context = context;
     publish(team, KIND_CALL);
+}
+
+void moesim_cpu_team_run(moesim_cpu_team *team, void (*fn)(void *context, uint32_t thread, uint32_t threads), void *context)
+{
+    moesim_cpu_team_call(team, fn, context);
     moesim_cpu_team_wait(team);
+}
+
+void moesim_cpu_team_spin(moesim_cpu_team *team, uint64_t ns)
+{
+    atomic_store(&team->spin_ns, ns);
 }
 
 struct reading {
@@ -265,7 +276,7 @@ moesim_code moesim_cpu_team_create(const moesim_cpu_config *config, uint32_t hid
     team->kernel = kernel;
     team->places = places;
     team->batch = max_tokens < BATCH ? max_tokens : BATCH;
-    team->spin_ns = places.threads < places.allowed ? SPIN_NS : SPIN_SHORT_NS;
+    atomic_store(&team->spin_ns, places.threads < places.allowed ? SPIN_NS : SPIN_SHORT_NS);
     atomic_store(&team->finished, DONE);
     pthread_mutex_init(&team->lock, NULL);
     pthread_cond_init(&team->wake, NULL);

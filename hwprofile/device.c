@@ -17,7 +17,7 @@ const moesim_device_ops *const *moesim_device_backends(void)
 #ifdef MOESIM_CUDA
         &moesim_device_cuda,
 #endif
-        &moesim_device_null, NULL
+        &moesim_device_host, &moesim_device_null, NULL
     };
     return backends;
 }
