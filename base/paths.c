@@ -87,6 +87,28 @@ moesim_code moesim_check_outputs(const moesim_named_file *input, size_t inputs, 
     return MOESIM_OK;
 }
 
+static bool is_numbered(const char *path, const char *stem)
+{
+    struct stat sp, ss;
+    place p, s;
+    if (path == NULL || strcmp(path, "-") == 0 || !settle(path, &p) || !locate(stem, &s))
+        return false;
+    const size_t n = strlen(s.name);
+    const char *digits = p.name + n + 1;
+    return strncmp(p.name, s.name, n) == 0 && p.name[n] == '.' && digits[0] != '\0' &&
+           strspn(digits, "0123456789") == strlen(digits) && stat(p.folder, &sp) == 0 && stat(s.folder, &ss) == 0 &&
+           sp.st_dev == ss.st_dev && sp.st_ino == ss.st_ino;
+}
+
+moesim_code moesim_check_numbered(const moesim_named_file *file, size_t n, const char *stem, moesim_error *err)
+{
+    for (size_t i = 0; i < n; i++)
+        if (is_numbered(file[i].path, stem))
+            return moesim_fail(err, MOESIM_E_USAGE, "%s: %s has a name that working files of %s take; name another output file",
+                               file[i].what, file[i].path, stem);
+    return MOESIM_OK;
+}
+
 /* The links in /proc/PID/fd lead to whatever is open there, so the way is walked link by link and ends before them. */
 int moesim_path_stream(const char *path)
 {

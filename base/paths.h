@@ -21,6 +21,9 @@ typedef struct moesim_named_file { const char *what, *path; } moesim_named_file;
 moesim_code moesim_check_outputs(const moesim_named_file *input, size_t inputs, const moesim_named_file *output,
                                  size_t outputs, moesim_error *err);
 
+/* MOESIM_E_USAGE if a file is one of STEM.1, STEM.2, …, whatever way its name takes: those are written and removed. */
+moesim_code moesim_check_numbered(const moesim_named_file *file, size_t n, const char *stem, moesim_error *err);
+
 /* The number of the open file of this process that the name stands for ("/dev/stdout", "/proc/self/fd/3"), or -1. */
 int moesim_path_stream(const char *path);
 

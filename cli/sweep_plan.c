@@ -159,10 +159,19 @@ static moesim_code check_files(const moesim_sweep *s, moesim_error *err)
         { "option --csv", o->csv },
     };
     const moesim_named_file from = { "option --from", o->from };
+    const moesim_named_file apart[] = { from, output[2] };
     moesim_code code = moesim_check_outputs(&from, 1, output, 3, err);
+    if (code == MOESIM_OK)
+        code = moesim_check_numbered(apart, 2, partial, err);
     for (size_t i = 0; i < s->num_traces && code == MOESIM_OK; i++) {
         const moesim_named_file trace = { "the trace", s->trace[i].path };
         code = moesim_check_outputs(&trace, 1, output, 3, err);
+        if (code == MOESIM_OK)
+            code = moesim_check_numbered(&trace, 1, partial, err);
+    }
+    for (size_t i = 0; i < s->profile.n && code == MOESIM_OK; i++) {
+        const moesim_named_file profile = { "option --profile", s->profile.item[i] };
+        code = moesim_check_numbered(&profile, 1, partial, err);
     }
     if (code == MOESIM_OK)
         code = moesim_check_sources(s->profile.item, s->profile.n, s->policy, s->num_policies, output, 3, err);

@@ -91,6 +91,27 @@ START_TEST(outputs_are_held_against_inputs_and_each_other)
 }
 END_TEST
 
+START_TEST(numbered_files_are_known)
+{
+    moesim_error err = MOESIM_ERROR_INIT;
+    static const char *const taken[] = { "new.1", "./new.12", "here/new.007", "sub/../new.1" };
+    static const char *const apart[] = { "new", "new.", "new.x", "new.1x", "new1", "newer.1", "sub/new.1", "-", "x.1", NULL };
+    enter();
+    for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++) {
+        const moesim_named_file file = { "the trace", taken[i] };
+        ck_assert_msg(moesim_check_numbered(&file, 1, "new", &err) == MOESIM_E_USAGE, "%s", taken[i]);
+    }
+    ck_assert_str_eq(err.text, "the trace: sub/../new.1 has a name that working files of new take; name another output file");
+    for (size_t i = 0; i < sizeof apart / sizeof apart[0]; i++) {
+        const moesim_named_file file = { "the trace", apart[i] };
+        ck_assert_msg(moesim_check_numbered(&file, 1, "new", &err) == MOESIM_OK, "%s", err.text);
+    }
+    const moesim_named_file file = { "the trace", "1" };
+    ck_assert_int_eq(moesim_check_numbered(&file, 1, "", &err), MOESIM_OK);
+    leave();
+}
+END_TEST
+
 START_TEST(only_open_files_are_streams)
 {
     char own[32];
@@ -107,4 +128,5 @@ START_TEST(only_open_files_are_streams)
 }
 END_TEST
 
-RUN_TESTS("paths", every_way_to_one_file, outputs_are_held_against_inputs_and_each_other, only_open_files_are_streams)
+RUN_TESTS("paths", every_way_to_one_file, outputs_are_held_against_inputs_and_each_other, numbered_files_are_known,
+          only_open_files_are_streams)

@@ -1,0 +1,1 @@
+cp sample.h5 r.h5.partial.1; moesim profile show h200-host --format json >r.h5.partial.2; moesim sweep r.h5.partial.1 --policy lru --cache 40 -o r.h5; echo $?; moesim sweep sample.h5 --policy lru --cache 40 -o r.h5 --profile ./r.h5.partial.2; echo $?; moesim sweep sample.h5 --policy lru --cache 40 -o ./r.h5 --csv r.h5.partial.3; echo $?; ls
