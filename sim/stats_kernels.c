@@ -8,25 +8,34 @@
 
 #define CHUNK 256u               /* requests whose counts stay in the first-level cache as numbers */
 #ifdef __AVX2__
+#define WIDTH 4u                 /* numbers in a register */
 #define COLUMNS 4u               /* side by side: as many sums as fit the registers */
 #else
+#define WIDTH 2u
 #define COLUMNS 2u
 #endif
+#define PARTS (MOESIM_LANES / WIDTH)
 
-typedef double lanes __attribute__((vector_size(MOESIM_LANES * sizeof(double))));
-typedef uint64_t bit_lanes __attribute__((vector_size(MOESIM_LANES * sizeof(uint64_t))));
+typedef double reals __attribute__((vector_size(WIDTH * sizeof(double))));
+typedef uint64_t bits64 __attribute__((vector_size(WIDTH * sizeof(uint64_t))));
+
+typedef struct lanes { reals part[PARTS]; } lanes;
 
 /* Goes on with the sums of COLUMNS columns. */
 static inline void add_group(const lanes *times, size_t n, const double *const *column, double *const *sum)
 {
-    lanes s[COLUMNS];
-    for (size_t c = 0; c < COLUMNS; c++)
-        memcpy(&s[c], sum[c], sizeof s[c]);
+    reals s[COLUMNS][PARTS];
+    const double *x[COLUMNS];
+    for (size_t c = 0; c < COLUMNS; c++) {
+        memcpy(s[c], sum[c], sizeof s[c]);
+        x[c] = column[c];
+    }
     for (size_t i = 0; i < n; i++)
         for (size_t c = 0; c < COLUMNS; c++)
-            s[c] += times[i] * column[c][i];
+            for (size_t k = 0; k < PARTS; k++)
+                s[c][k] += times[i].part[k] * x[c][i];
     for (size_t c = 0; c < COLUMNS; c++)
-        memcpy(sum[c], &s[c], sizeof s[c]);
+        memcpy(sum[c], s[c], sizeof s[c]);
 }
 
 /* Fewer than COLUMNS columns at the end: the last one fills the group, into sums that nobody reads. */
@@ -53,25 +62,28 @@ static void add(const uint16_t *drawn, size_t n, const double *const *column, si
         const size_t some = n - begin < CHUNK ? n - begin : CHUNK;
         for (size_t i = 0; i < some; i++)
             for (size_t k = 0; k < MOESIM_LANES; k++)
-                times[i][k] = drawn[(begin + i) * MOESIM_LANES + k];
+                times[i].part[k / WIDTH][k % WIDTH] = drawn[(begin + i) * MOESIM_LANES + k];
         add_chunk(times, begin, some, column, columns, sum);
     }
 }
 
 static void flip(const uint64_t *bits, const double *d, size_t n, double sum[MOESIM_LANES])
 {
-    lanes s = { 0 };
+    reals s[PARTS] = { { 0 } };
     for (size_t begin = 0; begin < n; begin += 32) {
         const size_t end = n - begin < 32 ? n : begin + 32;
-        bit_lanes minus;
-        memcpy(&minus, bits + begin / 32 * MOESIM_LANES, sizeof minus);
-        minus = ~minus;
-        for (size_t i = begin; i < end; i++, minus >>= 1) {
-            const lanes term = d[i] - (lanes){ 0 };
-            s += (lanes)((bit_lanes)term ^ minus << 63);
-        }
+        bits64 minus[PARTS];
+        memcpy(minus, bits + begin / 32 * MOESIM_LANES, sizeof minus);
+        for (size_t k = 0; k < PARTS; k++)
+            minus[k] = ~minus[k];
+        for (size_t i = begin; i < end; i++)
+            for (size_t k = 0; k < PARTS; k++) {
+                const reals term = d[i] - (reals){ 0 };
+                s[k] += (reals)((bits64)term ^ minus[k] << 63);
+                minus[k] >>= 1;
+            }
     }
-    memcpy(sum, &s, sizeof s);
+    memcpy(sum, s, sizeof s);
 }
 
 #define NAME3(base, variant) base##_##variant
