@@ -28,6 +28,11 @@ static inline void moesim_parts_total(moesim_parts *p)
 
 extern const moesim_executor_ops moesim_exec_count, moesim_exec_paper, moesim_exec_model;
 
+/* One event of MOESIM_TOGETHER executors of mode model that are all alike (below), to the digits of event() on each. What does
+ * not depend on the link is looked up once, and the chains of copies run side by side. No expert may be on the CPU. */
+#define MOESIM_TOGETHER 4u
+void moesim_exec_model_together(moesim_executor *const *x, const moesim_work *work, moesim_parts *const *parts);
+
 /* The same for paper and model. */
 void moesim_exec_prefetch(moesim_executor *x, const moesim_landed *entry, uint32_t n);
 void moesim_exec_pause(moesim_executor *x, int on);

@@ -97,6 +97,40 @@ static void model_event(moesim_executor *executor, const moesim_work *work, moes
     x->now += t.end;
 }
 
+void moesim_exec_model_together(moesim_executor *const *executor, const moesim_work *w, moesim_parts *const *parts)
+{
+    enum { K = MOESIM_TOGETHER };
+    const moesim_costing *c = moesim_clocked_of(executor[0])->costing;
+    const moesim_cost_size *size = c->layer[w->layer];
+    const double hits = moesim_cost_hits(c, size, w->n_hits, w->hit_tokens);
+    const uint32_t staging = c->staging;
+    double copy[K], free[K], last[K], done[MOESIM_MOST_EXPERTS][K], moved = 0;
+    for (uint32_t k = 0; k < K; k++) {
+        copy[k] = moesim_clocked_of(executor[k])->costing->layer[w->layer]->copy_s;
+        free[k] = c->overlap ? 0.0 : hits;
+        last[k] = hits;
+    }
+    for (uint32_t i = 0; i < w->n_moved; i++) {
+        const double g = moesim_cost_moved(c, size, w->moved_tokens[i]);
+        for (uint32_t k = 0; k < K && i >= staging; k++)
+            free[k] = done[i - staging][k] > free[k] ? done[i - staging][k] : free[k];
+        for (uint32_t k = 0; k < K; k++) {
+            free[k] += copy[k];
+            done[i][k] = last[k] = (last[k] > free[k] ? last[k] : free[k]) + g;
+        }
+        moved += g;
+    }
+    for (uint32_t k = 0; k < K; k++) {
+        moesim_clocked *x = moesim_clocked_of(executor[k]);
+        const moesim_timeline t = {.gpu = last[k], .end = last[k], .moved = moved, .busy_link = w->n_moved * copy[k]};
+        if (!x->gated)
+            model_gate(executor[k], parts[k]);
+        x->gated = false;
+        add_event(parts[k], &t, &t, hits);
+        x->now += t.end;
+    }
+}
+
 static void model_end_pass(moesim_executor *executor, moesim_parts *parts)
 {
     moesim_clocked *x = moesim_clocked_of(executor);

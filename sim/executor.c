@@ -113,6 +113,33 @@ void moesim_parts_add(moesim_parts *to, const moesim_parts *from)
     moesim_parts_total(to);
 }
 
+/* Beside the link, what an event without experts on the CPU costs is the same. */
+static bool same_costs(const moesim_costing *a, const moesim_costing *b)
+{
+    bool same = a->mode == MOESIM_TIME_MODEL && b->mode == a->mode && a->profile == b->profile && a->overlap == b->overlap &&
+                a->staging == b->staging && a->max_tokens == b->max_tokens && a->num_layers == b->num_layers;
+    for (uint32_t l = 0; same && l < a->num_layers; l++)
+        same = a->layer[l]->bytes == b->layer[l]->bytes;
+    return same;
+}
+
+bool moesim_executors_alike(const moesim_executor *x, const moesim_executor *y)
+{
+    const moesim_clocked *a = const_clocked(x), *b = const_clocked(y);
+    return a->link.capacity == 0 && b->link.capacity == 0 && same_costs(a->costing, b->costing);
+}
+
+/* Groups of MOESIM_TOGETHER, the rest one after the other. */
+void moesim_executors_event(moesim_executor *const *x, uint32_t n, bool alike, const moesim_work *work,
+                            moesim_parts *const *parts)
+{
+    uint32_t i = 0;
+    for (; alike && work->n_cpu == 0 && i + MOESIM_TOGETHER <= n; i += MOESIM_TOGETHER)
+        moesim_exec_model_together(x + i, work, parts + i);
+    for (; i < n; i++)
+        x[i]->ops->event(x[i], work, parts[i]);
+}
+
 /* ---- checkpoints ------------------------------------------------------------------------------------------------------ */
 
 size_t moesim_executor_state_bytes(const moesim_executor *executor)

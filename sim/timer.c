@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/bits.h"
+#include "sim/kernels.h"
 #include "sim/snapshot.h"
 
 #define MOST_EXPERTS 1024u
@@ -24,6 +25,11 @@ typedef struct lane {
 struct moesim_timer {
     uint32_t n;
     lane *lane;                  /* [n] */
+    moesim_executor **x;         /* [n] the lanes' executors and steps */
+    moesim_parts **step;
+    bool alike;                  /* the lanes differ in their links alone */
+    bool prefetches;
+    const moesim_kernels *kernels;
     const moesim_costing *const *costing;
     uint64_t first_request;
     uint32_t capacity;           /* requests of each lane */
@@ -34,6 +40,23 @@ struct moesim_timer {
     uint16_t moved[MOST_EXPERTS];
 };
 
+static moesim_code make_lanes(moesim_timer *t, uint32_t n, uint32_t max_prefetch, moesim_error *err)
+{
+    if (moesim_alloc(n, sizeof *t->lane, "a timer", (void **)&t->lane, err) != MOESIM_OK ||
+        moesim_alloc(n, sizeof *t->x, "a timer", (void **)&t->x, err) != MOESIM_OK ||
+        moesim_alloc(n, sizeof *t->step, "a timer", (void **)&t->step, err) != MOESIM_OK)
+        return err->code;
+    for (; t->n < n; t->n++) {
+        lane *l = &t->lane[t->n];
+        if (moesim_executor_create(t->costing[t->n], max_prefetch, &l->x, err) != MOESIM_OK)
+            return err->code;
+        t->x[t->n] = l->x;
+        t->step[t->n] = &l->step;
+        t->alike = t->alike && moesim_executors_alike(t->x[0], l->x);
+    }
+    return MOESIM_OK;
+}
+
 moesim_code moesim_timer_create(const moesim_costing *const *costing, uint32_t n, uint32_t max_prefetch, uint64_t first_request,
                                 moesim_timer **out, moesim_error *err)
 {
@@ -43,15 +66,13 @@ moesim_code moesim_timer_create(const moesim_costing *const *costing, uint32_t n
         return err->code;
     t->costing = costing;
     t->first_request = first_request;
-    if (moesim_alloc(n, sizeof *t->lane, "a timer", (void **)&t->lane, err) != MOESIM_OK) {
+    t->alike = true;
+    t->prefetches = max_prefetch > 0;
+    t->kernels = moesim_kernels_get();
+    if (make_lanes(t, n, max_prefetch, err) != MOESIM_OK) {
         moesim_timer_destroy(&t);
         return err->code;
     }
-    for (; t->n < n; t->n++)
-        if (moesim_executor_create(costing[t->n], max_prefetch, &t->lane[t->n].x, err) != MOESIM_OK) {
-            moesim_timer_destroy(&t);
-            return err->code;
-        }
     *out = t;
     return MOESIM_OK;
 }
@@ -66,26 +87,33 @@ void moesim_timer_destroy(moesim_timer **timer)
         free(t->lane[i].request);
     }
     free(t->lane);
+    free(t->x);
+    free(t->step);
     free(t);
     *timer = NULL;
 }
 
 /* ---- events -------------------------------------------------------------------------------------------------------- */
 
-/* Misses in ascending order, all moved: one look at each active expert. */
-static void lay_out(moesim_timer *t, const uint16_t *list, const uint32_t *count, uint32_t n, const uint64_t *misses,
-                    moesim_work *work)
+static uint32_t total(const uint32_t *count, uint32_t n)
 {
-    uint32_t moved = 0, hits = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        const uint32_t miss = moesim_bit_test(misses, list[i]);
-        t->moved_tokens[moved] = count[i];
-        t->moved[moved] = list[i];
-        moved += miss;
-        hits += miss ? 0 : count[i];
+    uint32_t sum = 0;
+    for (uint32_t i = 0; i < n; i++)
+        sum += count[i];
+    return sum;
+}
+
+/* Misses in ascending order, all moved. */
+static void lay_out(moesim_timer *t, const moesim_window *w, size_t index, const uint64_t *misses, moesim_work *work)
+{
+    const uint64_t *active = w->active + index * w->words;
+    const uint32_t begin = w->list_begin[index], n = w->list_begin[index + 1] - begin;
+    work->n_moved = t->kernels->pick(active, misses, w->words, w->count + begin, t->moved_tokens);
+    work->hit_tokens = total(w->count + begin, n) - total(t->moved_tokens, work->n_moved);
+    for (uint32_t i = 0, moved = 0; t->prefetches && i < n; i++) {
+        t->moved[moved] = w->list[begin + i];
+        moved += moesim_bit_test(misses, w->list[begin + i]);
     }
-    work->n_moved = moved;
-    work->hit_tokens = hits;
 }
 
 /* Misses as ordered, some on the CPU. */
@@ -123,11 +151,10 @@ void moesim_timer_event(moesim_timer *t, const moesim_window *w, size_t index, c
         .moved = t->moved,
     };
     if (order == NULL)
-        lay_out(t, w->list + begin, w->count + begin, n, misses, &work);
+        lay_out(t, w, index, misses, &work);
     else
         lay_out_ordered(t, w->list + begin, w->count + begin, n, cpu, order, n_misses, &work);
-    for (uint32_t i = 0; i < t->n; i++)
-        t->lane[i].x->ops->event(t->lane[i].x, &work, &t->lane[i].step);
+    moesim_executors_event(t->x, t->n, t->alike, &work, t->step);
 }
 
 void moesim_timer_gate(moesim_timer *t)

@@ -224,6 +224,35 @@ START_TEST(lists_equal_bits)
 }
 END_TEST
 
+START_TEST(picks_the_numbers_of_some)
+{
+    moesim_rng r;
+    moesim_rng_seed(&r, 6);
+    for (int i = 0; i < 3000; i++) {
+        const uint32_t words = 1 + moesim_rng_below(&r, MOST / 64), dense = moesim_rng_below(&r, 9);
+        const uint32_t share = moesim_rng_below(&r, 9);
+        uint64_t all[MOST / 64] = { 0 }, some[MOST / 64] = { 0 };
+        uint32_t number[MOST], expected[MOST], got[MOST], members = 0, n = 0;
+        for (uint32_t e = 0; e < words * 64; e++) {
+            const bool in = moesim_rng_below(&r, 8) < dense, picked = moesim_rng_below(&r, 8) < share;
+            if (picked)
+                moesim_bit_set(some, e);     /* not only members */
+            if (!in)
+                continue;
+            moesim_bit_set(all, e);
+            number[members] = moesim_rng_below(&r, 1000);
+            if (picked)
+                expected[n++] = number[members];
+            members++;
+        }
+        for (const moesim_kernels *const *k = moesim_kernels_all(); *k != NULL; k++) {
+            ck_assert_uint_eq((*k)->pick(all, some, words, number, got), n);
+            ck_assert(memcmp(got, expected, n * sizeof *got) == 0);
+        }
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("kernels");
@@ -232,6 +261,7 @@ int main(void)
     tcase_add_test(tests, nan_of_a_candidate_is_reported);
     tcase_add_test(tests, collected_sets_equal_bits);
     tcase_add_test(tests, lists_equal_bits);
+    tcase_add_test(tests, picks_the_numbers_of_some);
     tcase_set_timeout(tests, 120);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -331,6 +331,46 @@ START_TEST(test_full)
 }
 END_TEST
 
+/* Side by side each is what it is alone, to the last bit. */
+START_TEST(test_together)
+{
+    enum { LANES = 6 };
+    moesim_rng rng;
+    moesim_rng_seed(&rng, 11);
+    for (int i = 0; i < CASES / 20; i++) {
+        moesim_profile profile;
+        moesim_costing *c[LANES];
+        moesim_executor *x[2][LANES];
+        moesim_parts sum[2][LANES], *parts[LANES];
+        const uint32_t effects = random_effects(&rng), staging = 1 + moesim_rng_below(&rng, 5);
+        memset(sum, 0, sizeof sum);
+        machine_random_profile(&rng, &profile);
+        for (uint32_t k = 0; k < LANES; k++) {
+            c[k] = machine_costing(&profile, MOESIM_TIME_MODEL, 10.0 + moesim_rng_below(&rng, 1000), effects, staging);
+            for (uint32_t s = 0; s < 2; s++)
+                x[s][k] = machine_executor(c[k], 0);
+            parts[k] = &sum[0][k];
+            ck_assert(moesim_executors_alike(x[0][0], x[0][k]));
+        }
+        for (uint32_t event = 0; event < 20; event++) {
+            machine_work w;
+            machine_random_work(&rng, &w);
+            w.work.n_cpu = event % 4 == 3 ? w.work.n_cpu : 0;
+            moesim_executors_event(x[0], LANES, true, &w.work, parts);
+            for (uint32_t k = 0; k < LANES; k++)
+                x[1][k]->ops->event(x[1][k], &w.work, &sum[1][k]);
+        }
+        ck_assert(memcmp(sum[0], sum[1], sizeof sum[0]) == 0);
+        for (uint32_t k = 0; k < LANES; k++) {
+            ck_assert(moesim_executor_now(x[0][k]) - moesim_executor_now(x[1][k]) == 0);
+            for (uint32_t s = 0; s < 2; s++)
+                moesim_executor_destroy(&x[s][k]);
+            moesim_costing_destroy(&c[k]);
+        }
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("timing properties");
@@ -344,6 +384,7 @@ int main(void)
     tcase_add_test(c, test_link_latency_and_bandwidth);
     tcase_add_test(c, test_switches);
     tcase_add_test(c, test_full);
+    tcase_add_test(c, test_together);
     suite_add_tcase(s, c);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_ENV);
