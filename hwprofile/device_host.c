@@ -84,28 +84,24 @@ static bool allocate(struct host_device *d)
     const moesim_device_sizes *s = &d->sizes;
     const size_t rows = (size_t)c->max_rows * c->hidden * sizeof(float);
     struct host_event *e = &d->event;
+    const struct { void *to; size_t bytes; } table[] = {
+        { &d->x, s->inputs }, { &d->x_host, s->inputs }, { &d->out[0], s->outputs }, { &d->out[1], s->outputs },
+        { &d->cpu_sum, rows }, { &d->returned, rows }, { &d->result, rows },
+        { &d->routing, s->routes * sizeof *d->routing }, { &d->routing_host, s->routes * sizeof *d->routing_host },
+        { &d->reader, c->slots * sizeof *d->reader }, { &d->scratch, HOST_SCRATCH }, { &d->job, s->routes * sizeof *d->job },
+        { &e->expert, s->routes * sizeof *e->expert }, { &e->rows, s->routes * sizeof *e->rows },
+        { &e->after, s->routes * sizeof *e->after },
+    };
+    bool ok = true;
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        void *data = calloc(1, table[i].bytes);
+        ok = ok && data != NULL;
+        memcpy(table[i].to, &data, sizeof data);
+    }
     d->pool = moesim_host_alloc(s->pool);
     d->slots = moesim_host_alloc(s->slots);
-    d->x = malloc(s->inputs);
-    d->x_host = malloc(s->inputs);
-    d->out[0] = malloc(s->outputs);
-    d->out[1] = malloc(s->outputs);
-    d->cpu_sum = malloc(rows);
-    d->returned = malloc(rows);
-    d->result = malloc(rows);
-    d->routing = calloc(s->routes, sizeof *d->routing);
-    d->routing_host = calloc(s->routes, sizeof *d->routing_host);
-    d->reader = calloc(c->slots, sizeof *d->reader);
-    d->scratch = malloc(HOST_SCRATCH);
-    d->job = calloc(s->routes, sizeof *d->job);
-    e->expert = calloc(s->routes, sizeof *e->expert);
-    e->rows = calloc(s->routes, sizeof *e->rows);
-    e->after = calloc(s->routes, sizeof *e->after);
     d->crew = moesim_cpu_crew_create(d->kernel, 1, c->hidden, c->intermediate, HOST_BATCH);
-    return d->pool != NULL && d->slots != NULL && d->x != NULL && d->x_host != NULL && d->out[0] != NULL &&
-           d->out[1] != NULL && d->cpu_sum != NULL && d->returned != NULL && d->result != NULL && d->routing != NULL &&
-           d->routing_host != NULL && d->reader != NULL && d->scratch != NULL && d->job != NULL && e->expert != NULL &&
-           e->rows != NULL && e->after != NULL && d->crew != NULL;
+    return ok && d->pool != NULL && d->slots != NULL && d->crew != NULL;
 }
 
 /* Activations of `other`, as long as its longest row asks for. */
@@ -264,8 +260,8 @@ static moesim_code host_end_pass(moesim_device *device, uint32_t num_rows, bool 
     if (code != MOESIM_OK)
         return code;
     if (with_head && d->other_x == NULL)
-        return moesim_fail(err, MOESIM_E_INTERNAL, "device host, end of a pass: the head belongs to `other`, and the device was "
-                           "opened without it");
+        return moesim_fail(err, MOESIM_E_INTERNAL, "device host, end of a pass: the head belongs to `other`, and the "
+                           "device was opened without it");
     moesim_host_finish(d);
     struct head_call call = { d, num_rows };
     if (with_head)

@@ -252,7 +252,8 @@ moesim_code moesim_host_time_head(moesim_device *device, uint32_t num_rows, uint
     return time_layer(of(device), "time_head", &c, seconds, err);
 }
 
-moesim_code moesim_host_time_empty(moesim_device *device, uint32_t num_rows, uint32_t repeat, double *seconds, moesim_error *err)
+moesim_code moesim_host_time_empty(moesim_device *device, uint32_t num_rows, uint32_t repeat, double *seconds,
+                                   moesim_error *err)
 {
     struct host_device *d = of(device);
     const moesim_device_work nothing = { .num_rows = num_rows };

@@ -46,7 +46,7 @@ START_TEST(mixes)
         uint32_t content[W_SLOTS];
         for (uint32_t s = 0; s < W_SLOTS; s++) {
             content[s] = (3 * s + 1) % W_POOL;
-            W_OK(ops->fill(w.device, s, content[s], &err));
+            WORKS(ops->fill(w.device, s, content[s], &err));
         }
         for (int i = 0; i < 150; i++) {
             random_event(&w, content);
@@ -68,15 +68,15 @@ START_TEST(chained)
         if (!world_open(&w, ops, &config))
             continue;
         world_reference(&w);
-        W_OK(ops->gate(w.device, 3, &times, &err));
+        WORKS(ops->gate(w.device, 3, &times, &err));
         for (uint32_t i = 0; i < 40; i++) {
             const uint64_t before = times.gate;
             world_begin(&w, W_ROWS);
             world_add(&w, 'm', i % 3, i % W_POOL, 4);
             world_add(&w, 'c', 0, (i + 1) % W_POOL, 3);
-            W_OK(ops->gate(w.device, W_ROWS, &times, &err));
-            W_OK(ops->work(w.device, &w.work, &err));
-            W_OK(ops->gate(w.device, 1, &times, &err));
+            WORKS(ops->gate(w.device, W_ROWS, &times, &err));
+            WORKS(ops->work(w.device, &w.work, &err));
+            WORKS(ops->gate(w.device, 1, &times, &err));
             ck_assert_uint_gt(times.gate, before);
             world_check(&w);
         }
@@ -96,7 +96,7 @@ START_TEST(one_slot)
         if (!world_open(&w, ops, &config))
             continue;
         world_reference(&w);
-        W_OK(ops->fill(w.device, 0, 0, &err));
+        WORKS(ops->fill(w.device, 0, 0, &err));
         for (uint32_t i = 0, held = 0; i < 30; i++) {
             world_begin(&w, W_ROWS);
             world_add(&w, 'h', 0, held, W_ROWS);
@@ -113,7 +113,7 @@ END_TEST
 /* Nothing to do, and one kind alone. */
 START_TEST(extremes)
 {
-    static const char *const mixes[] = { "", "h", "m", "c", "hhh", "mmm", "ccc", "hc", "mc", "cm", "" };
+    static const char *const kinds[] = { "", "h", "m", "c", "hhh", "mmm", "ccc", "hc", "mc", "cm", "" };
     const moesim_device_config config = world_config();
     EACH_BACKEND(ops) {
         struct world w;
@@ -122,14 +122,14 @@ START_TEST(extremes)
             continue;
         world_reference(&w);
         for (uint32_t s = 0; s < W_SLOTS; s++)
-            W_OK(ops->fill(w.device, s, s, &err));
-        for (size_t i = 0; i < sizeof mixes / sizeof mixes[0]; i++) {
+            WORKS(ops->fill(w.device, s, s, &err));
+        for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
             world_begin(&w, 1);
-            for (uint32_t k = 0; mixes[i][k] != '\0'; k++)
-                world_add(&w, mixes[i][k], k, k, 1);
+            for (uint32_t k = 0; kinds[i][k] != '\0'; k++)
+                world_add(&w, kinds[i][k], k, k, 1);
             world_run(&w);
             for (uint32_t k = 0; k < w.work.n_moved; k++)
-                W_OK(ops->fill(w.device, w.moved[k].slot, w.moved[k].slot, &err));
+                WORKS(ops->fill(w.device, w.moved[k].slot, w.moved[k].slot, &err));
         }
         world_close(&w);
     }
@@ -187,12 +187,12 @@ START_TEST(prefill)
             continue;
         const moesim_device_expert hit = { 2, 7, ROWS, row }, moved = { 2, 1, ROWS, row }, cpu = { 0, 4, ROWS, row };
         const moesim_device_work work = { ROWS, 1, 1, 1, &hit, &moved, &cpu };
-        W_OK(ops->fill(w.device, 2, 7, &err));
-        W_OK(ops->gate(w.device, ROWS, &times, &err));
-        W_OK(ops->work(w.device, &work, &err));
-        W_OK(ops->gate(w.device, 1, &times, &err));
-        W_OK(ops->outputs(w.device, out, 3 * ROWS, &err));
-        W_OK(ops->inputs(w.device, x, ROWS, &err));
+        WORKS(ops->fill(w.device, 2, 7, &err));
+        WORKS(ops->gate(w.device, ROWS, &times, &err));
+        WORKS(ops->work(w.device, &work, &err));
+        WORKS(ops->gate(w.device, 1, &times, &err));
+        WORKS(ops->outputs(w.device, out, 3 * ROWS, &err));
+        WORKS(ops->inputs(w.device, x, ROWS, &err));
         for (uint32_t k = 0; w.computes && k < 3; k++) {
             const uint32_t pool = k == 0 ? hit.pool : k == 1 ? moved.pool : cpu.pool;
             moesim_cpu_reference(ops->weights(w.device, pool), W_HIDDEN, W_INTERMEDIATE, x, row, ROWS, want);
@@ -216,8 +216,8 @@ START_TEST(closing)
             world_begin(&w, W_ROWS);
             for (uint32_t k = 0; k < 2 + i % 5; k++)
                 world_add(&w, i % 3 == 0 ? 'c' : 'm', k, k, W_ROWS);
-            W_OK(ops->gate(w.device, W_ROWS, &times, &err));
-            W_OK(ops->work(w.device, &w.work, &err));
+            WORKS(ops->gate(w.device, W_ROWS, &times, &err));
+            WORKS(ops->work(w.device, &w.work, &err));
             world_close(&w);
             ops->close(&w.device);
         }
@@ -242,16 +242,16 @@ START_TEST(cap)
             world_begin(&w, W_ROWS);
             for (uint32_t k = 0; k < 5; k++)
                 world_add(&w, 'm', k, k, 2);
-            W_OK(ops->gate(w.device, W_ROWS, &first, &err));
-            W_OK(ops->work(w.device, &w.work, &err));
-            W_OK(ops->gate(w.device, 1, &times, &err));
+            WORKS(ops->gate(w.device, W_ROWS, &first, &err));
+            WORKS(ops->work(w.device, &w.work, &err));
+            WORKS(ops->gate(w.device, 1, &times, &err));
             world_check(&w);
             if (w.computes)
                 ck_assert_double_gt((double)(times.gate - first.gate) * 1e-9, 0.8 * 5 * expert / (half ? 2 * rate : rate));
-            W_OK(ops->set_cap(w.device, rate, &err));
+            WORKS(ops->set_cap(w.device, rate, &err));
         }
         ck_assert_int_eq(ops->set_cap(w.device, -1.0, &err), MOESIM_E_USAGE);
-        W_OK(ops->set_cap(w.device, 0.0, &err));
+        WORKS(ops->set_cap(w.device, 0.0, &err));
         world_close(&w);
     }
 }

@@ -15,7 +15,7 @@
 enum { W_HIDDEN = 256, W_INTERMEDIATE = 64, W_ROWS = 24, W_TOP_K = 8, W_SLOTS = 10, W_POOL = 14, W_MAX = W_ROWS * W_TOP_K };
 
 #define W_TOLERANCE 1e-2
-#define W_OK(call) ck_assert_msg((call) == MOESIM_OK, "%s", err.text)
+#define WORKS(call) ck_assert_msg((call) == MOESIM_OK, "%s", err.text)
 
 struct world {
     const moesim_device_ops *ops;
@@ -52,7 +52,7 @@ static inline bool world_open(struct world *w, const moesim_device_ops *ops, con
         return false;
     }
     w->ops = ops;
-    W_OK(ops->open(config, &w->device, &err));
+    WORKS(ops->open(config, &w->device, &err));
     w->computes = ops->weights(w->device, 0) != NULL;
     return true;
 }
@@ -64,7 +64,7 @@ static inline void world_reference(struct world *w)
     moesim_error err = MOESIM_ERROR_INIT;
     if (!w->computes)
         return;
-    W_OK(w->ops->inputs(w->device, x, W_ROWS, &err));
+    WORKS(w->ops->inputs(w->device, x, W_ROWS, &err));
     for (uint16_t i = 0; i < W_ROWS; i++)
         row[i] = i;
     w->want = calloc(W_POOL, sizeof *w->want);
@@ -120,7 +120,7 @@ static inline void world_check(struct world *w)
 {
     moesim_error err = MOESIM_ERROR_INIT;
     const float *out = w->out;
-    W_OK(w->ops->outputs(w->device, w->out, w->routes, &err));
+    WORKS(w->ops->outputs(w->device, w->out, w->routes, &err));
     if (!w->computes) {
         ck_assert(device_untouched(w->out, 0, (size_t)w->routes * W_HIDDEN));
         return;
@@ -135,9 +135,9 @@ static inline void world_run(struct world *w)
 {
     moesim_error err = MOESIM_ERROR_INIT;
     moesim_device_times first, times;
-    W_OK(w->ops->gate(w->device, w->work.num_rows, &first, &err));
-    W_OK(w->ops->work(w->device, &w->work, &err));
-    W_OK(w->ops->end_pass(w->device, 0, false, &times, &err));
+    WORKS(w->ops->gate(w->device, w->work.num_rows, &first, &err));
+    WORKS(w->ops->work(w->device, &w->work, &err));
+    WORKS(w->ops->end_pass(w->device, 0, false, &times, &err));
     ck_assert_uint_ge(times.gate, first.gate);
     ck_assert_uint_eq(times.bytes, w->work.n_moved * 3ull * W_HIDDEN * W_INTERMEDIATE * 2);
     world_check(w);
