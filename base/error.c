@@ -67,5 +67,7 @@ int moesim_exit_status(moesim_code code)
 {
     if (code == MOESIM_OK)
         return 0;
+    if (code == MOESIM_E_ABSENT)
+        return 77;
     return code == MOESIM_E_USAGE ? 2 : 1;
 }

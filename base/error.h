@@ -18,7 +18,8 @@ typedef enum moesim_code {
     MOESIM_E_LIMIT,       /* would need more than an allowed amount; the message says how to raise it */
     MOESIM_E_POLICY,      /* a policy broke its contract */
     MOESIM_E_INTERRUPTED, /* SIGINT or SIGTERM */
-    MOESIM_E_INTERNAL     /* a bug of ours */
+    MOESIM_E_INTERNAL,    /* a bug of ours */
+    MOESIM_E_ABSENT       /* the asked device is not in this machine; exit status 77, which tests take for "skipped" */
 } moesim_code;
 
 /* Caller-owned; text is "" and code MOESIM_OK on success of whoever was handed it. */
@@ -44,7 +45,7 @@ moesim_code moesim_fail_prefix(moesim_error *err, const char *fmt, ...) MOESIM_P
 /* Shorthand for an allocation that failed: names what and how many bytes. */
 moesim_code moesim_fail_nomem(moesim_error *err, const char *what, size_t bytes);
 
-/* 0, 1 or 2. */
+/* 0, 1, 2 or 77. */
 int moesim_exit_status(moesim_code code);
 
 #endif

@@ -18,9 +18,10 @@ BEGIN {
     allow["raw"] = "base traces hwprofile"
     allow["sim"] = "moesim base traces sim profile"
     allow["plots"] = "base plots result"
+    allow["replay"] = "moesim base traces hwprofile profile sim result replay"
     allow["study"] = "moesim base traces profile sim study"
-    allow["cli"] = "moesim base traces hwprofile profile sim result plots policies study cli"
-    allow["tests"] = "moesim base traces hwprofile profile sim result plots policies study cli tests kit"
+    allow["cli"] = "moesim base traces hwprofile profile sim result plots policies replay study cli"
+    allow["tests"] = "moesim base traces hwprofile profile sim result plots policies replay study cli tests kit"
     # library headers: pattern -> pattern of the files that may include them
     library["^hdf5"] = "^(traces|hwprofile|sim|tests)/"
     library["^H5"] = "^(traces|hwprofile|sim|tests)/"
