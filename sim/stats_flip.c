@@ -87,18 +87,19 @@ static moesim_code sign_flip(moesim_bootstrap *b, const double *d, size_t n, uin
 
 static moesim_code interval(moesim_bootstrap *b, const double *const *column, moesim_interval *out, moesim_error *err)
 {
-    const double *sum[4];
+    const moesim_summed *got[4];
     size_t kept = 0;
     if (b->n < 2) {
         *out = (moesim_interval){ NAN, NAN };
         return MOESIM_OK;
     }
-    if (moesim_summed_get(b, column, 4, sum, err) != MOESIM_OK)
+    if (moesim_summed_get(b, column, 4, got, err) != MOESIM_OK)
         return err->code;
+    const double *a = got[0]->sum, *per_a = got[1]->sum, *other = got[2]->sum, *per_other = got[3]->sum;
     for (size_t i = 0; i < b->resamples; i++) {
-        const double v = sum[0][i] / sum[1][i] - sum[2][i] / sum[3][i];
+        const double v = a[i] / per_a[i] - other[i] / per_other[i];
         b->value[kept] = v;
-        kept += sum[1][i] != 0 && sum[3][i] != 0 && isfinite(v);
+        kept += per_a[i] != 0 && per_other[i] != 0 && isfinite(v);
     }
     *out = moesim_percentiles(b->value, kept);
     return MOESIM_OK;

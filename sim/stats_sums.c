@@ -48,6 +48,7 @@ static moesim_code replace(moesim_bootstrap *b, const double *column, uint64_t h
     }
     memcpy(s->term, column, b->n * sizeof *column);
     s->hash = hash;
+    s->serial = ++b->serials;
     *out = s;
     return MOESIM_OK;
 }
@@ -68,7 +69,7 @@ static moesim_code sum_blocks(moesim_bootstrap *b, moesim_summed *const *fresh, 
     return MOESIM_OK;
 }
 
-moesim_code moesim_summed_get(moesim_bootstrap *b, const double *const *column, size_t columns, const double **sum,
+moesim_code moesim_summed_get(moesim_bootstrap *b, const double *const *column, size_t columns, const moesim_summed **out,
                               moesim_error *err)
 {
     moesim_summed *fresh[2 * MOESIM_AT_ONCE];
@@ -83,7 +84,7 @@ moesim_code moesim_summed_get(moesim_bootstrap *b, const double *const *column, 
             fresh[n++] = s;
         }
         s->used = b->calls;
-        sum[c] = s->sum;
+        out[c] = s;
     }
     const moesim_code code = sum_blocks(b, fresh, n, err);
     for (size_t c = 0; c < n && code != MOESIM_OK; c++)
