@@ -164,7 +164,7 @@ static void show_gpu(const moesim_gpu_table *t)
     }
 }
 
-static void show_table(const moesim_profile *p)
+void moesim_profile_print(const moesim_profile *p)
 {
     show_head(p);
     show_constants(p);
@@ -187,7 +187,7 @@ static moesim_code show(const char *name, const settings *s, moesim_profile *p, 
     if (model != NULL && (p->modes & (1u << MOESIM_TIME_MODEL)) == 0)
         return moesim_fail(err, MOESIM_E_USAGE, "option --as: profile %s has no costs by size of expert (mode model)", p->name);
     if (s->format == 0) {
-        show_table(p);
+        moesim_profile_print(p);
         if (model != NULL)
             moesim_priced_table(p, model, (enum moesim_dtype)s->dtype, stdout);
     } else if (model != NULL) {
