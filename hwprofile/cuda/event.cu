@@ -93,7 +93,6 @@ static moesim_code send_activations(struct moesim_cuda *d, moesim_error *err)
     const size_t bytes = (size_t)d->event.work->num_rows * d->config.hidden * sizeof *d->x;
     MOESIM_CUDA(d, cudaMemcpyAsync(d->host_x, d->x, bytes, cudaMemcpyDeviceToHost, d->out), err);
     MOESIM_CUDA(d, cudaEventRecord(d->arrived, d->out), err);
-    d->event.bytes += bytes;
     return MOESIM_OK;
 }
 
@@ -122,7 +121,6 @@ static moesim_code return_results(struct moesim_cuda *d, moesim_error *err)
     MOESIM_CUDA(d, cudaMemcpyAsync(d->y[d->now] + (v->hit_routes + v->moved_routes) * d->config.hidden, d->host_y, bytes,
                                    cudaMemcpyHostToDevice, d->back), err);
     MOESIM_CUDA(d, cudaEventRecord(d->returned, d->back), err);
-    v->bytes += bytes;
     v->cpu_back = true;
     return MOESIM_OK;
 }
@@ -315,5 +313,5 @@ moesim_code moesim_cuda_inputs(moesim_device *device, uint16_t *out, uint32_t nu
 const uint16_t *moesim_cuda_weights(const moesim_device *device, uint32_t pool)
 {
     const struct moesim_cuda *d = (const struct moesim_cuda *)device;
-    return d->pool + pool * d->sizes.weights;
+    return pool < d->config.pool ? d->pool + pool * d->sizes.weights : NULL;
 }

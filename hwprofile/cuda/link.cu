@@ -201,7 +201,10 @@ static moesim_code search(struct moesim_cuda *d, double cap, moesim_error *err)
 moesim_code moesim_cuda_set_cap(moesim_device *device, double bandwidth_cap, moesim_error *err)
 {
     struct moesim_cuda *d = moesim_cuda_of(device);
+    moesim_device_config wanted = d->config;
+    wanted.bandwidth_cap = bandwidth_cap;
     MOESIM_TRY(moesim_cuda_usable(d, err));
+    MOESIM_TRY(moesim_device_check(&wanted, err));
     d->config.bandwidth_cap = bandwidth_cap;
     d->cap_bytes = 0;
     if (!(bandwidth_cap > 0))

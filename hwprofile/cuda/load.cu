@@ -27,10 +27,11 @@ static void *keep_busy(void *context)
     l->result = cudaSetDevice(d->config.index);
     if (l->result == cudaSuccess)
         l->result = cudaEventRecord(l->begin, d->copy);
-    while (l->result == cudaSuccess && __atomic_load_n(&l->stop, __ATOMIC_ACQUIRE) == 0) {
-        l->result = one_copy(d, l);
+    do {
+        if (l->result == cudaSuccess)
+            l->result = one_copy(d, l);
         l->copies++;
-    }
+    } while (l->result == cudaSuccess && __atomic_load_n(&l->stop, __ATOMIC_ACQUIRE) == 0);
     if (l->result == cudaSuccess)
         l->result = cudaEventRecord(l->end, d->copy);
     return NULL;
