@@ -64,7 +64,7 @@ typedef struct moesim_device_work {
 typedef struct moesim_device_times {
     uint64_t gate;
     uint64_t busy_link, busy_gpu, busy_cpu;
-    uint64_t bytes;                      /* that crossed the link, a cap's further bytes not counted */
+    uint64_t bytes;                      /* of moved experts; activations and a cap's further bytes not counted */
 } moesim_device_times;
 
 typedef struct moesim_device moesim_device;
@@ -115,7 +115,7 @@ typedef struct moesim_device_ops {
     moesim_code (*time_return)(moesim_device *device, size_t bytes, uint32_t repeat, double *to_host, double *to_device,
                                moesim_error *err);                       /* small copies both ways, latency included */
     moesim_code (*time_grouped)(moesim_device *device, uint32_t experts, uint32_t tokens, uint32_t repeat, double *seconds,
-                                moesim_error *err);      /* one grouped call as for hits, tokens each */
+                                moesim_error *err);      /* one grouped call as for hits, at most `slots`, tokens each */
     moesim_code (*time_other)(moesim_device *device, uint32_t num_rows, uint32_t repeat, double *device_s, double *host_s,
                               moesim_error *err);        /* config.other: one layer's `other`; host_s: what enqueuing adds */
     moesim_code (*time_head)(moesim_device *device, uint32_t num_rows, uint32_t repeat, double *seconds, moesim_error *err);
