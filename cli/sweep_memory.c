@@ -133,42 +133,78 @@ moesim_code moesim_sweep_slots(const moesim_sweep_options *o, moesim_sweep_part 
 #define MOST_BYTES ((double)((uint64_t)4 << 30))
 #define MOST_SECONDS 86400.0
 #define SAID_SECONDS 600.0
-#define EVENTS_PER_SECOND 1.5e6  /* of one configuration and thread, with time: a cautious round number */
+
+/* Nanoseconds of one thread for one event of one configuration, by what its order asks for: rounded measurements. */
+#define NS_BITS 250.0
+#define NS_KEYS 400.0
+#define NS_VALUES 900.0
+#define NS_COSTS 2000.0          /* decides by costs: an instance per bandwidth */
+#define NS_CLOCK 320.0           /* telling time, at one bandwidth */
+#define NS_LANE 90.0             /* at each further one, where they share an instance */
+#define NS_BOUND 45000.0         /* offline-cost, per capacity and bandwidth */
+#define BOUND_BYTES 300.0        /* per event */
 
 typedef struct size {
-    double cells, groups, bytes, seconds;
+    double cells, bytes, seconds;
 } size;
 
-/* What one part holds while it runs: state and keys of each configuration, sums by request. */
-static double part_bytes(const moesim_sweep *s, const moesim_sweep_part *part, double groups, double cells)
+static double policy_ns(const moesim_policy *p)
+{
+    return p->order == MOESIM_ORDER_RECENCY || p->order == MOESIM_ORDER_ACTIVE || p->host_mode != MOESIM_HOST_NONE ? NS_BITS
+           : p->order == MOESIM_ORDER_KEY                                                                        ? NS_KEYS
+                                                                                                                 : NS_VALUES;
+}
+
+static double counted(const moesim_sweep_part *part)
+{
+    return (double)(part->trace->request_end - part->trace->request_begin);
+}
+
+/* Of one capacity of all policies: how many instances, and nanoseconds per event. */
+static void measure_policies(const moesim_sweep *s, bool timed, double *instances, double *ns)
+{
+    const double bandwidths = (double)s->num_bandwidths;
+    *instances = *ns = 0;
+    for (size_t i = 0; i < s->num_policies; i++) {
+        const bool costs = timed && moesim_config_reads_costs(s->policy[i].policy, s->policy[i].options);
+        *instances += costs ? bandwidths : 1;
+        *ns += costs ? bandwidths * (NS_COSTS + NS_CLOCK)
+                     : policy_ns(s->policy[i].policy) + (timed ? NS_CLOCK + (bandwidths - 1) * NS_LANE : 0);
+    }
+}
+
+/* Adds what one part takes; bytes: while it runs, state and keys of each instance and sums by request. */
+static void measure_part(const moesim_sweep *s, const moesim_sweep_part *part, size *all)
 {
     const moesim_trace_info *t = part->trace->info;
-    const double requests = (double)(part->trace->request_end - part->trace->request_begin);
-    return groups * t->num_layers * (64.0 * t->num_experts + 512) + groups * requests * (double)sizeof(moesim_sums) +
-           cells * requests * (double)sizeof(moesim_time_sums) * (part->pricing.mode != MOESIM_TIME_COUNT) +
-           (double)s->options->window * 2;
+    const bool timed = part->pricing.mode != MOESIM_TIME_COUNT, bounded = s->options->modes.bound != MOESIM_NO_BOUND;
+    const double shards = (double)s->shards, cells = (double)part->cells / shards, requests = counted(part);
+    const double events = requests / t->num_requests * (double)t->num_passes * t->num_layers;
+    const double capacities = (double)part->cache.n / shards;
+    double instances, ns;
+    measure_policies(s, timed, &instances, &ns);
+    instances *= capacities;
+    ns = capacities * (ns + (bounded ? (double)s->num_bandwidths * NS_BOUND : 0));
+    const double bytes = instances * (t->num_layers * (32.0 * t->num_experts + 512) + requests * (double)sizeof(moesim_sums)) +
+                         (timed ? cells * requests * (double)sizeof(moesim_time_sums) : 0) + (double)s->options->window * 2 +
+                         (bounded ? events * BOUND_BYTES : 0);
+    all->bytes = bytes > all->bytes ? bytes : all->bytes;
+    all->seconds += events * ns / 1e9 / (double)s->options->threads;
+    all->cells += cells;
 }
 
 static size measure(const moesim_sweep *s)
 {
-    size all = { 0, 0, 0, 0 };
+    size all = { 0, 0, 0 };
     double columns = 0;
     for (size_t i = 0; i < s->num_parts; i++) {
         const moesim_sweep_part *part = &s->part[i];
-        const moesim_trace_info *t = part->trace->info;
-        const double cells = (double)part->cells / (double)s->shards, groups = cells / (double)s->num_bandwidths;
-        const double share = (double)(part->trace->request_end - part->trace->request_begin) / t->num_requests;
-        const double bytes = part_bytes(s, part, groups, cells);
-        all.cells += cells;
-        all.groups += groups;
-        all.bytes = bytes > all.bytes ? bytes : all.bytes;
-        all.seconds += share * (double)t->num_passes * t->num_layers * (groups + 0.2 * cells) / EVENTS_PER_SECOND;
+        measure_part(s, part, &all);
         /* about 150 a cell, 24 a request of a cell, 13 a layer of a cell */
-        columns += cells * 8.0 * (150 + 24.0 * (double)(part->trace->request_end - part->trace->request_begin) +
-                                  13.0 * t->num_layers);
+        columns += (double)part->cells / (double)s->shards * 8.0 *
+                   (150 + 24.0 * counted(part) + 13.0 * part->trace->info->num_layers);
     }
     all.bytes += columns;
-    all.seconds /= (double)s->options->threads;
     return all;
 }
 
