@@ -36,12 +36,17 @@ MOESIM_COMMAND(trace_import);
 MOESIM_COMMAND(compare);
 MOESIM_COMMAND(merge);
 MOESIM_COMMAND(sweep);
+MOESIM_COMMAND(replay);
+MOESIM_COMMAND(fidelity);
 MOESIM_COMMAND(plot);
 MOESIM_COMMAND(policies);
 MOESIM_COMMAND(policy);           /* policy new NAME */
 MOESIM_COMMAND(profile);          /* dispatches to the ones below */
 MOESIM_COMMAND(profile_show);
 MOESIM_COMMAND(profile_models);
+MOESIM_COMMAND(profile_measure);
+MOESIM_COMMAND(profile_fit);
+MOESIM_COMMAND(profile_derive);
 
 /* Opens a trace for a command. old_format: a file with an old superblock is first converted by a child process under memory
  * and CPU limits into a temporary file, which is opened instead and unlinked. */

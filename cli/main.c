@@ -23,6 +23,8 @@ static const moesim_command commands[] = {
     { "sweep", &moesim_usage_sweep, moesim_cmd_sweep },
     { "compare", &moesim_usage_compare, moesim_cmd_compare },
     { "merge", &moesim_usage_merge, moesim_cmd_merge },
+    { "replay", &moesim_usage_replay, moesim_cmd_replay },
+    { "fidelity", &moesim_usage_fidelity, moesim_cmd_fidelity },
     { "plot", &moesim_usage_plot, moesim_cmd_plot },
     { "policies", &moesim_usage_policies, moesim_cmd_policies },
     { "policy", &moesim_usage_policy, moesim_cmd_policy },

@@ -45,7 +45,7 @@ static double measured_pass(const moesim_calibration_cell *c, uint64_t first)
 {
     double ns = 0;
     for (uint32_t r = 0; r < c->repeats; r++)
-        for (uint32_t l = 0; l < c->script->num_layers; l++)
+        for (uint32_t l = 0; l < c->works->num_layers; l++)
             ns += c->measured[r][first + l];
     return 1e-9 * ns / c->repeats;
 }
@@ -53,12 +53,12 @@ static double measured_pass(const moesim_calibration_cell *c, uint64_t first)
 static double add_losses(const moesim_calibration_cell *c, const double *seconds, size_t *passes)
 {
     double loss = 0;
-    for (uint64_t i = 0; i < c->script->num_events; i += c->script->num_layers) {
+    for (uint64_t i = 0; i < c->works->num_events; i += c->works->num_layers) {
         double predicted = 0;
-        for (uint32_t l = 0; l < c->script->num_layers; l++)
+        for (uint32_t l = 0; l < c->works->num_layers; l++)
             predicted += seconds[i + l];
         const double measured = measured_pass(c, i);
-        if (!c->script->event[i].counted || !(measured > 0) || !(predicted > 0))
+        if (!c->works->event[i].counted || !(measured > 0) || !(predicted > 0))
             continue;
         const double x = log(measured / predicted) / WIDE;
         loss += sqrt(1 + x * x) - 1;
@@ -82,7 +82,7 @@ static double loss_of(search *s, const moesim_calibration *at)
         params.profile = s->profile;
         s->code = moesim_costing_create(&params, &costing, s->err);
         if (s->code == MOESIM_OK)
-            s->code = moesim_predict(c->script, costing, &p, s->err);
+            s->code = moesim_predict(c->works, costing, &p, s->err);
         if (s->code == MOESIM_OK)
             loss += add_losses(c, p.seconds, &passes);
         moesim_prediction_fini(&p);
@@ -149,8 +149,8 @@ static void round_of(search *s, double width)
 static bool uses_cpu(const moesim_calibration_cell *cell, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        for (uint64_t e = 0; e < cell[i].script->num_events; e++)
-            if (cell[i].script->event[e].n_cpu > 0)
+        for (uint64_t e = 0; e < cell[i].works->num_events; e++)
+            if (cell[i].works->event[e].n_cpu > 0)
                 return true;
     return false;
 }

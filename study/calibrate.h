@@ -12,7 +12,7 @@
 
 /* One cell to fit on. */
 typedef struct moesim_calibration_cell {
-    const moesim_script *script;
+    const moesim_works *works;
     double bandwidth;            /* B/s of the link; 0: the profile's */
     uint32_t repeats;
     const uint32_t *const *measured;     /* [repeats][events] ns */

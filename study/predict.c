@@ -24,11 +24,11 @@ static void add_step(moesim_parts *step, const moesim_parts *event)
                   step->policy + step->head;
 }
 
-static void price(const moesim_script *s, moesim_executor *x, moesim_prediction *out)
+static void price(const moesim_works *s, moesim_executor *x, moesim_prediction *out)
 {
     moesim_parts step = {0}, request = {0};
     for (uint64_t i = 0; i < s->num_events; i++) {
-        const moesim_script_event *e = &s->event[i];
+        const moesim_works_event *e = &s->event[i];
         const moesim_work work = {
             .layer = e->layer, .num_rows = e->num_rows, .n_hits = e->n_hits, .hit_tokens = e->hit_tokens,
             .n_moved = e->n_moved, .n_cpu = e->n_cpu, .moved_tokens = s->tokens + e->at,
@@ -56,21 +56,21 @@ static void price(const moesim_script *s, moesim_executor *x, moesim_prediction 
     }
 }
 
-moesim_code moesim_predict(const moesim_script *script, const moesim_costing *costing, moesim_prediction *out,
+moesim_code moesim_predict(const moesim_works *works, const moesim_costing *costing, moesim_prediction *out,
                            moesim_error *err)
 {
     moesim_executor *x = NULL;
     void *seconds = NULL, *bound = NULL;
     memset(out, 0, sizeof *out);
-    moesim_code code = moesim_alloc(script->num_events, sizeof *out->seconds, "predicted times", &seconds, err);
+    moesim_code code = moesim_alloc(works->num_events, sizeof *out->seconds, "predicted times", &seconds, err);
     if (code == MOESIM_OK)
-        code = moesim_alloc(script->num_events, sizeof *out->link_bound, "predicted times", &bound, err);
+        code = moesim_alloc(works->num_events, sizeof *out->link_bound, "predicted times", &bound, err);
     out->seconds = seconds;
     out->link_bound = bound;
     if (code == MOESIM_OK)
         code = moesim_executor_create(costing, 0, &x, err);
     if (code == MOESIM_OK)
-        price(script, x, out);
+        price(works, x, out);
     moesim_executor_destroy(&x);
     return code;
 }

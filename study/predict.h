@@ -16,36 +16,36 @@
 #include "sim/sim.h"
 #include "sim/walk.h"
 
-typedef struct moesim_script_event {
+typedef struct moesim_works_event {
     uint64_t pass;               /* as in the log: first pass of the step */
     uint32_t layer, num_rows, n_hits, hit_tokens, n_moved, n_cpu;
     uint64_t at;                 /* in `tokens`: those of the moved experts, then those of the CPU experts */
     uint32_t request;            /* number in the trace, of the step's first member */
     bool counted;
-} moesim_script_event;
+} moesim_works_event;
 
 /* The events of one log, steps of num_layers events. Const after reading. */
-typedef struct moesim_script {
+typedef struct moesim_works {
     uint64_t num_events;
     uint32_t num_layers;
-    moesim_script_event *event;  /* [num_events] owned */
+    moesim_works_event *event;  /* [num_events] owned */
     uint32_t *tokens;            /* owned */
     uint64_t used, event_room, token_room;
-} moesim_script;
+} moesim_works;
 
-/* Adds the next event to a script that began as {.num_layers = M}. FORMAT: an event out of turn. */
-moesim_code moesim_script_add(moesim_script *script, const moesim_walk_event *event, moesim_error *err);
+/* Adds the next event to a works that began as {.num_layers = M}. FORMAT: an event out of turn. */
+moesim_code moesim_works_add(moesim_works *works, const moesim_walk_event *event, moesim_error *err);
 
 /* Reads a walk to its end. Release with fini, also after an error. */
-moesim_code moesim_script_read(moesim_walk *walk, uint32_t num_layers, moesim_script *out, moesim_error *err);
-void moesim_script_fini(moesim_script *script);
+moesim_code moesim_works_read(moesim_walk *walk, uint32_t num_layers, moesim_works *out, moesim_error *err);
+void moesim_works_fini(moesim_works *works);
 
 /* Records a run as it goes on, without a log: hand the sink to moesim_run. name: of the policy, for messages; outlives the
- * recorder. finish: the script, and the digest that a log would have; frees *recorder. One thread at a time. */
+ * recorder. finish: the works, and the digest that a log would have; frees *recorder. One thread at a time. */
 typedef struct moesim_recorder moesim_recorder;
 moesim_code moesim_recorder_create(const moesim_trace_info *trace, const char *name, moesim_recorder **out, moesim_error *err);
 const moesim_event_sink *moesim_recorder_sink(moesim_recorder *recorder);
-void moesim_recorder_finish(moesim_recorder **recorder, moesim_script *script, char digest[MOESIM_DIGEST_CHARS]);
+void moesim_recorder_finish(moesim_recorder **recorder, moesim_works *works, char digest[MOESIM_DIGEST_CHARS]);
 void moesim_recorder_destroy(moesim_recorder **recorder);        /* NULL allowed */
 
 typedef struct moesim_prediction {
@@ -56,7 +56,7 @@ typedef struct moesim_prediction {
 } moesim_prediction;
 
 /* Release with fini, also after an error. */
-moesim_code moesim_predict(const moesim_script *script, const moesim_costing *costing, moesim_prediction *out,
+moesim_code moesim_predict(const moesim_works *works, const moesim_costing *costing, moesim_prediction *out,
                            moesim_error *err);
 void moesim_prediction_fini(moesim_prediction *prediction);
 

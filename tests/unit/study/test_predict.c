@@ -17,7 +17,7 @@
 static moesim_error err;
 static moesim_profile profile;
 static uint64_t expert_bytes[LAYERS];
-static moesim_script recorded;   /* of the last run */
+static moesim_works recorded;   /* of the last run */
 static char log_digest[MOESIM_DIGEST_CHARS], recorded_digest[MOESIM_DIGEST_CHARS];
 
 static const char *make_trace(void)
@@ -78,7 +78,7 @@ static moesim_timing run(const char *path, const char *policy, uint32_t cache, u
     return *result->timing;
 }
 
-static void read_script(const char *path, const char *log, moesim_script *out)
+static void read_works(const char *path, const char *log, moesim_works *out)
 {
     moesim_trace *trace = NULL;
     moesim_declog_reader *reader = NULL;
@@ -88,39 +88,39 @@ static void read_script(const char *path, const char *log, moesim_script *out)
     OK(moesim_trace_digest(trace, &err));
     OK(moesim_declog_open(log, &reader, &err));
     OK(moesim_walk_open(trace, reader, &params, &walk, &err));
-    OK(moesim_script_read(walk, LAYERS, out, &err));
+    OK(moesim_works_read(walk, LAYERS, out, &err));
     ck_assert_uint_eq(out->num_events, moesim_declog_get_info(reader)->events);
     moesim_walk_close(&walk);
     moesim_declog_close(&reader);
     moesim_trace_close(&trace);
 }
 
-static moesim_prediction predict(const moesim_script *script, const moesim_profile *with, uint32_t effects)
+static moesim_prediction predict(const moesim_works *works, const moesim_profile *with, uint32_t effects)
 {
     moesim_costing_params params = params_of(effects);
     moesim_costing *costing = NULL;
     moesim_prediction p;
     params.profile = with;
     OK(moesim_costing_create(&params, &costing, &err));
-    OK(moesim_predict(script, costing, &p, &err));
+    OK(moesim_predict(works, costing, &p, &err));
     moesim_costing_destroy(&costing);
     return p;
 }
 
 /* What was recorded of the last run is what its log says. */
-static void check_recorded(const moesim_script *script)
+static void check_recorded(const moesim_works *works)
 {
     ck_assert_str_eq(log_digest, recorded_digest);
-    ck_assert_uint_eq(script->num_events, recorded.num_events);
-    ck_assert_uint_eq(script->used, recorded.used);
-    ck_assert_int_eq(memcmp(script->tokens, recorded.tokens, script->used * sizeof *script->tokens), 0);
-    for (uint64_t i = 0; i < script->num_events; i++) {
-        const moesim_script_event *a = &script->event[i], *b = &recorded.event[i];
+    ck_assert_uint_eq(works->num_events, recorded.num_events);
+    ck_assert_uint_eq(works->used, recorded.used);
+    ck_assert_int_eq(memcmp(works->tokens, recorded.tokens, works->used * sizeof *works->tokens), 0);
+    for (uint64_t i = 0; i < works->num_events; i++) {
+        const moesim_works_event *a = &works->event[i], *b = &recorded.event[i];
         ck_assert(a->pass == b->pass && a->layer == b->layer && a->num_rows == b->num_rows && a->at == b->at);
         ck_assert(a->n_hits == b->n_hits && a->hit_tokens == b->hit_tokens && a->n_moved == b->n_moved && a->n_cpu == b->n_cpu);
         ck_assert(a->request == b->request && a->counted == b->counted);
     }
-    moesim_script_fini(&recorded);
+    moesim_works_fini(&recorded);
 }
 
 static const struct { const char *policy; uint32_t cache, effects; } exact[] = {
@@ -134,25 +134,25 @@ START_TEST(test_equals_the_timer)
     OK(moesim_profile_load("h200-host", &profile, &err));
     for (size_t i = 0; i < sizeof exact / sizeof exact[0]; i++) {
         moesim_cell_result result = {0};
-        moesim_script script;
+        moesim_works works;
         const moesim_timing t = run(trace, exact[i].policy, exact[i].cache, exact[i].effects, log, &result);
-        read_script(trace, log, &script);
-        check_recorded(&script);
-        moesim_prediction p = predict(&script, &profile, exact[i].effects);
+        read_works(trace, log, &works);
+        check_recorded(&works);
+        moesim_prediction p = predict(&works, &profile, exact[i].effects);
         const moesim_parts *a = &p.counted, *b = &t.total.decode;
         ck_assert_double_gt(a->total, 0);
         ck_assert_msg(memcmp(a, b, sizeof *a) == 0, "%s at %u: %.17g and %.17g", exact[i].policy, exact[i].cache, a->total,
                       b->total);
         double sum = 0;
-        for (uint64_t e = 0; e < script.num_events; e++)
-            if (script.event[e].counted)
+        for (uint64_t e = 0; e < works.num_events; e++)
+            if (works.event[e].counted)
                 sum += p.seconds[e];
         const double first = t.total.decode.total - t.total.decode.head;
         /* `other` of a pass's first layer comes before any gate */
         const double before = (t.total.decode.other_gpu + t.total.decode.other_host) / LAYERS;
         ck_assert_double_eq_tol(sum, first - before, 1e-12 * first + 1e-15);
         moesim_prediction_fini(&p);
-        moesim_script_fini(&script);
+        moesim_works_fini(&works);
         moesim_cell_results_fini(&result, 1);
     }
 }
@@ -163,23 +163,23 @@ START_TEST(test_cpu_experts)
 {
     const char *trace = make_trace(), *log = test_path("cpu.h5");
     moesim_cell_result result = {0};
-    moesim_script script;
+    moesim_works works;
     OK(moesim_profile_load("h200-host", &profile, &err));
     const moesim_timing t = run(trace, "oled-full", 5, MOESIM_EFFECT_ALL, log, &result);
-    read_script(trace, log, &script);
-    check_recorded(&script);
-    moesim_prediction p = predict(&script, &profile, MOESIM_EFFECT_ALL);
+    read_works(trace, log, &works);
+    check_recorded(&works);
+    moesim_prediction p = predict(&works, &profile, MOESIM_EFFECT_ALL);
     ck_assert_double_gt(p.counted.cpu, 0);
     ck_assert_double_eq_tol(p.counted.total, t.total.decode.total, 1e-3 * t.total.decode.total);
     ck_assert_double_eq_tol(p.counted.busy_cpu, t.total.decode.busy_cpu, 1e-3 * t.total.decode.busy_cpu);
     moesim_prediction_fini(&p);
-    moesim_script_fini(&script);
+    moesim_works_fini(&works);
     moesim_cell_results_fini(&result, 1);
 }
 END_TEST
 
 typedef struct fitted {
-    moesim_script script;
+    moesim_works works;
     uint32_t *ns;
     const uint32_t *measured[1];
     moesim_calibration_cell cell;
@@ -192,14 +192,14 @@ static void pretend(fitted *f, const char *policy, const moesim_profile *truth)
     moesim_cell_result result = {0};
     run(trace, policy, 5, MOESIM_EFFECT_ALL, log, &result);
     moesim_cell_results_fini(&result, 1);
-    read_script(trace, log, &f->script);
-    moesim_script_fini(&recorded);
-    moesim_prediction p = predict(&f->script, truth, MOESIM_EFFECT_ALL);
-    f->ns = calloc(f->script.num_events, sizeof *f->ns);
-    for (uint64_t e = 0; e < f->script.num_events; e++)
+    read_works(trace, log, &f->works);
+    moesim_works_fini(&recorded);
+    moesim_prediction p = predict(&f->works, truth, MOESIM_EFFECT_ALL);
+    f->ns = calloc(f->works.num_events, sizeof *f->ns);
+    for (uint64_t e = 0; e < f->works.num_events; e++)
         f->ns[e] = (uint32_t)(p.seconds[e] * 1e9 + 0.5);
     f->measured[0] = f->ns;
-    f->cell = (moesim_calibration_cell){.script = &f->script, .repeats = 1, .measured = f->measured};
+    f->cell = (moesim_calibration_cell){.works = &f->works, .repeats = 1, .measured = f->measured};
     moesim_prediction_fini(&p);
 }
 
@@ -230,11 +230,11 @@ START_TEST(test_calibration)
     moesim_calibration_apply(&found, &applied, &bandwidth);
     ck_assert_double_eq_tol(applied.link_bandwidth.value, profile.link_bandwidth.value * found.link, 1);
     ck_assert_double_eq_tol(bandwidth, 1e10 * found.link, 1);
-    memset(f[1].ns, 0, f[1].script.num_events * sizeof *f[1].ns);
+    memset(f[1].ns, 0, f[1].works.num_events * sizeof *f[1].ns);
     ck_assert_int_eq(moesim_calibrate(&params, &cell[1], 1, &found, &err), MOESIM_E_USAGE);
     for (size_t i = 0; i < 2; i++) {
         free(f[i].ns);
-        moesim_script_fini(&f[i].script);
+        moesim_works_fini(&f[i].works);
     }
 }
 END_TEST

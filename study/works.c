@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Scripts: from a decision log, or from a run as it goes on.
+ * Works: from a decision log, or from a run as it goes on.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static moesim_code grow(void **array, size_t each, uint64_t used, uint64_t more,
     return MOESIM_OK;
 }
 
-static moesim_code reserve(moesim_script *s, uint64_t tokens, moesim_error *err)
+static moesim_code reserve(moesim_works *s, uint64_t tokens, moesim_error *err)
 {
     void *event = s->event, *token = s->tokens;
     moesim_code code = grow(&event, sizeof *s->event, s->num_events, 1, &s->event_room, err);
@@ -35,7 +35,7 @@ static moesim_code reserve(moesim_script *s, uint64_t tokens, moesim_error *err)
     return code;
 }
 
-moesim_code moesim_script_add(moesim_script *s, const moesim_walk_event *e, moesim_error *err)
+moesim_code moesim_works_add(moesim_works *s, const moesim_walk_event *e, moesim_error *err)
 {
     if (e->layer != s->num_events % s->num_layers)
         return moesim_fail(err, MOESIM_E_FORMAT, "event %" PRIu64 " of the decisions is of layer %" PRIu32 ", not %" PRIu64
@@ -44,8 +44,8 @@ moesim_code moesim_script_add(moesim_script *s, const moesim_walk_event *e, moes
                            s->num_events % s->num_layers);
     if (reserve(s, (uint64_t)e->n_moved + e->n_cpu, err) != MOESIM_OK)
         return err->code;
-    moesim_script_event *out = &s->event[s->num_events++];
-    *out = (moesim_script_event){
+    moesim_works_event *out = &s->event[s->num_events++];
+    *out = (moesim_works_event){
         .pass = e->pass, .layer = e->layer, .num_rows = e->num_rows, .n_hits = e->n_hits, .n_moved = e->n_moved,
         .n_cpu = e->n_cpu, .at = s->used, .request = e->request, .counted = e->counted,
     };
@@ -58,22 +58,22 @@ moesim_code moesim_script_add(moesim_script *s, const moesim_walk_event *e, moes
     return MOESIM_OK;
 }
 
-moesim_code moesim_script_read(moesim_walk *walk, uint32_t num_layers, moesim_script *out, moesim_error *err)
+moesim_code moesim_works_read(moesim_walk *walk, uint32_t num_layers, moesim_works *out, moesim_error *err)
 {
     moesim_walk_event e;
     bool end = false;
-    *out = (moesim_script){.num_layers = num_layers};
+    *out = (moesim_works){.num_layers = num_layers};
     while (moesim_walk_next(walk, &e, &end, err) == MOESIM_OK && !end)
-        if (moesim_script_add(out, &e, err) != MOESIM_OK)
+        if (moesim_works_add(out, &e, err) != MOESIM_OK)
             return err->code;
     return end ? MOESIM_OK : err->code;
 }
 
-void moesim_script_fini(moesim_script *script)
+void moesim_works_fini(moesim_works *works)
 {
-    free(script->event);
-    free(script->tokens);
-    memset(script, 0, sizeof *script);
+    free(works->event);
+    free(works->tokens);
+    memset(works, 0, sizeof *works);
 }
 
 /* ---- recording ------------------------------------------------------------------------------------------------------- */
@@ -82,7 +82,7 @@ struct moesim_recorder {
     moesim_event_sink sink;
     moesim_join *join;
     moesim_digest *digest;
-    moesim_script script;
+    moesim_works works;
 };
 
 static moesim_code on_gate(void *cookie, const moesim_window *w, const moesim_step *step, size_t index, moesim_error *err)
@@ -103,7 +103,7 @@ static moesim_code on_event(void *cookie, const moesim_window *w, const moesim_s
     if (moesim_join_event(r->join, w, step, index, decision, &e, err) != MOESIM_OK)
         return err->code;
     moesim_decision_digest(r->digest, decision);
-    return moesim_script_add(&r->script, &e, err);
+    return moesim_works_add(&r->works, &e, err);
 }
 
 moesim_code moesim_recorder_create(const moesim_trace_info *trace, const char *name, moesim_recorder **out, moesim_error *err)
@@ -114,7 +114,7 @@ moesim_code moesim_recorder_create(const moesim_trace_info *trace, const char *n
         return err->code;
     moesim_recorder *r = p;
     r->sink = (moesim_event_sink){.cookie = r, .gate = on_gate, .event = on_event};
-    r->script.num_layers = trace->num_layers;
+    r->works.num_layers = trace->num_layers;
     if (moesim_join_create(trace->num_layers, trace->num_experts, trace->top_k, MOESIM_WALK_ROWS, name, &r->join, err) !=
             MOESIM_OK ||
         moesim_digest_create(&r->digest, err) != MOESIM_OK) {
@@ -130,12 +130,12 @@ const moesim_event_sink *moesim_recorder_sink(moesim_recorder *recorder)
     return &recorder->sink;
 }
 
-void moesim_recorder_finish(moesim_recorder **recorder, moesim_script *script, char digest[MOESIM_DIGEST_CHARS])
+void moesim_recorder_finish(moesim_recorder **recorder, moesim_works *works, char digest[MOESIM_DIGEST_CHARS])
 {
     moesim_recorder *r = *recorder;
-    *script = r->script;
+    *works = r->works;
     moesim_digest_hex(r->digest, digest);
-    r->script = (moesim_script){0};
+    r->works = (moesim_works){0};
     moesim_recorder_destroy(recorder);
 }
 
@@ -146,7 +146,7 @@ void moesim_recorder_destroy(moesim_recorder **recorder)
         return;
     moesim_join_destroy(&r->join);
     moesim_digest_destroy(&r->digest);
-    moesim_script_fini(&r->script);
+    moesim_works_fini(&r->works);
     free(r);
     *recorder = NULL;
 }
