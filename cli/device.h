@@ -48,7 +48,8 @@ extern const char *const moesim_replay_modes[], *const moesim_off_on[];
     { "repeat", 0, MOESIM_ARG_U64, offsetof(t, w.repeat), "N", 1, 1000, NULL, \
       "Executions of each cell, in ABBA order (default: replay 1, fidelity 3)." }, \
     { "requests", 0, MOESIM_ARG_RANGE, offsetof(t, w.requests), "a:b", 0, 0, NULL, "Requests a up to but without b." }, \
-    { "warmup", 0, MOESIM_ARG_U64, offsetof(t, w.warmup), "N", 0, 1e15, NULL, "The first N requests run and are not counted." }, \
+    { "warmup", 0, MOESIM_ARG_U64, offsetof(t, w.warmup), "N", 0, 1e15, NULL, \
+      "The first N requests run and are not counted." }, \
     { "batch", 0, MOESIM_ARG_U64, offsetof(t, w.batch), "b", 1, 256, NULL, \
       "Merge the decode passes of b requests that run at the same time (default 1)." }, \
     { "staging", 0, MOESIM_ARG_U64, offsetof(t, w.staging), "N", 1, 65536, NULL, \
@@ -88,9 +89,9 @@ extern const char *const moesim_replay_modes[], *const moesim_off_on[];
 void moesim_device_defaults(moesim_device_words *words, uint64_t repeat);
 void moesim_device_words_fini(moesim_device_words *words);
 
-/* The command line that gives `store` (which begins as `initial`) by the rows of `args`: what differs from `initial` is added to
- * argv as "--name=value" ("--name" for flags). Rows named in `skip` (NULL-ended, may be NULL) are left out. The texts are owned
- * by *text, freed by the caller after argv was used. */
+/* The command line that gives `store` (which begins as `initial`) by the rows of `args`: what differs from `initial` is added
+ * to argv as "--name=value" ("--name" for flags). Rows named in `skip` (NULL-ended, may be NULL) are left out. The texts are
+ * owned by *text, freed by the caller after argv was used. */
 moesim_code moesim_device_argv(const moesim_arg *args, const void *store, const void *initial, const char *const *skip,
                                moesim_list *argv, char **text, moesim_error *err);
 

@@ -19,7 +19,7 @@
 #define MAX_CAPS 64u
 #define DEFAULT_PROFILE "pcie5-default"
 
-/* ---- words ---------------------------------------------------------------------------------------------------------------- */
+/* ---- words ----------------------------------------------------------------------------------------------------- */
 
 static moesim_code add_policy(void *cookie, const char *name, moesim_error *err)
 {
@@ -95,13 +95,24 @@ static moesim_code check_model(const moesim_geometry *g, const moesim_trace_info
     return MOESIM_OK;
 }
 
+static moesim_code choose_model(moesim_device_session *s, moesim_error *err)
+{
+    const moesim_device_words *w = s->words;
+    if (w->as == NULL)
+        return w->other == 0 ? MOESIM_OK : moesim_fail(err, MOESIM_E_USAGE, "option --other on: attention and router need the "
+                                                       "sizes of a model; give --as");
+    if (w->hidden > 0 || w->intermediate > 0)
+        return moesim_fail(err, MOESIM_E_USAGE, "options --hidden and --intermediate are in place of --as");
+    if (moesim_geometry_find(w->as, &s->geometry, err) != MOESIM_OK)
+        return err->code;
+    return check_model(s->geometry, moesim_trace_get_info(s->trace), err);
+}
+
 static moesim_code choose_sizes(moesim_device_session *s, moesim_bench_config *c, moesim_error *err)
 {
     const moesim_device_words *w = s->words;
     const moesim_trace_info *t = moesim_trace_get_info(s->trace);
-    if (w->as != NULL && (w->hidden > 0 || w->intermediate > 0))
-        return moesim_fail(err, MOESIM_E_USAGE, "options --hidden and --intermediate are in place of --as");
-    if (w->as != NULL && (moesim_geometry_find(w->as, &s->geometry, err) != MOESIM_OK || check_model(s->geometry, t, err) != MOESIM_OK))
+    if (choose_model(s, err) != MOESIM_OK)
         return err->code;
     const uint64_t hidden = s->geometry != NULL ? s->geometry->hidden : w->hidden > 0 ? w->hidden : t->hidden_size;
     const uint64_t inner = s->geometry != NULL ? s->geometry->intermediate : w->intermediate > 0 ? w->intermediate
@@ -114,8 +125,6 @@ static moesim_code choose_sizes(moesim_device_session *s, moesim_bench_config *c
     c->hidden = (uint32_t)hidden;
     c->intermediate = (uint32_t)inner;
     c->geometry = s->geometry;
-    if (w->other != 0 && s->geometry == NULL)
-        return moesim_fail(err, MOESIM_E_USAGE, "option --other on: attention and router need the sizes of a model; give --as");
     return MOESIM_OK;
 }
 
@@ -220,7 +229,8 @@ static moesim_code add_jobs(moesim_device_session *s, moesim_error *err)
     const size_t most = (s->words->decisions != NULL ? 1 : s->num_policies * s->cache.n + 1) * s->num_caps + 1;
     void *p = NULL;
     if (most * s->words->repeat > MOESIM_DEVICE_MAX_CELLS)
-        return moesim_fail(err, MOESIM_E_USAGE, "more than %u cells (policies, capacities, caps and repeats)", MOESIM_DEVICE_MAX_CELLS);
+        return moesim_fail(err, MOESIM_E_USAGE, "more than %u cells (policies, capacities, caps and repeats)",
+                           MOESIM_DEVICE_MAX_CELLS);
     if (moesim_alloc(most, sizeof *s->job, "jobs", &p, err) != MOESIM_OK)
         return err->code;
     s->job = p;
@@ -228,10 +238,11 @@ static moesim_code add_jobs(moesim_device_session *s, moesim_error *err)
         const moesim_bench_plan log = {.decisions = s->words->decisions};
         if (log.decisions != NULL && add_job(s, &log, s->cap[c], err) != MOESIM_OK)
             return err->code;
-        for (size_t i = 0; i < s->num_policies; i++)
-            if ((c == 0 || s->policy[i].policy->host_mode != MOESIM_HOST_FULL) &&
-                add_policy_jobs(s, &s->policy[i], s->policy[i].policy->host_mode == MOESIM_HOST_FULL ? 0 : s->cap[c], err) != MOESIM_OK)
+        for (size_t i = 0; i < s->num_policies; i++) {
+            const bool full = s->policy[i].policy->host_mode == MOESIM_HOST_FULL;    /* without transfers caps mean nothing */
+            if ((c == 0 || !full) && add_policy_jobs(s, &s->policy[i], full ? 0 : s->cap[c], err) != MOESIM_OK)
                 return err->code;
+        }
     }
     if (!s->full || has_full(s))
         return MOESIM_OK;
@@ -240,7 +251,7 @@ static moesim_code add_jobs(moesim_device_session *s, moesim_error *err)
     return add_policy_jobs(s, &s->policy[s->num_policies - 1], 0, err);
 }
 
-/* ---- all ------------------------------------------------------------------------------------------------------------------ */
+/* ---- all ------------------------------------------------------------------------------------------------------- */
 
 static moesim_code open_bench(moesim_device_session *s, moesim_error *err)
 {
@@ -275,8 +286,8 @@ static void say_begin(const moesim_device_session *s, const moesim_bench_config 
     printf("trace    %s, requests %" PRIu64 ":%" PRIu64 "; %u layers of %u experts, top %u\n", s->path, c->request_begin,
            c->request_end, t->num_layers, t->num_experts, t->top_k);
     printf("experts  %u x %u bf16%s%s, other %s, decisions %s\n", c->hidden, c->intermediate,
-           s->geometry != NULL ? ", sizes of " : "", s->geometry != NULL ? s->geometry->name : "", moesim_off_on[s->words->other],
-           moesim_replay_modes[s->words->mode]);
+           s->geometry != NULL ? ", sizes of " : "", s->geometry != NULL ? s->geometry->name : "",
+           moesim_off_on[s->words->other], moesim_replay_modes[s->words->mode]);
     (void)fflush(stdout);
 }
 
@@ -285,8 +296,8 @@ moesim_code moesim_device_load(moesim_device_session *s, moesim_error *err)
     moesim_bench_config config;
     s->started = moesim_grid_clock();
     if (find_device(s, err) != MOESIM_OK || moesim_cli_open_trace(s->path, false, &s->trace, err) != MOESIM_OK ||
-        moesim_trace_digest(s->trace, err) != MOESIM_OK || parse_policies(s, err) != MOESIM_OK || parse_caps(s, err) != MOESIM_OK ||
-        configure(s, &config, err) != MOESIM_OK || check_files(s, err) != MOESIM_OK ||
+        moesim_trace_digest(s->trace, err) != MOESIM_OK || parse_policies(s, err) != MOESIM_OK ||
+        parse_caps(s, err) != MOESIM_OK || configure(s, &config, err) != MOESIM_OK || check_files(s, err) != MOESIM_OK ||
         moesim_bench_create(&config, &s->bench, err) != MOESIM_OK)
         return err->code;
     say_begin(s, &config);
@@ -331,7 +342,8 @@ moesim_code moesim_device_execute(moesim_device_session *s, moesim_error *err)
         return err->code;
     if (progress.out_of_time)
         printf("partial  out of time after %u of %u cells%s%s\n", progress.finished, progress.planned,
-               s->words->output != NULL ? "; the same command goes on with " : "", s->words->output != NULL ? s->words->output : "");
+               s->words->output != NULL ? "; the same command goes on with " : "",
+               s->words->output != NULL ? s->words->output : "");
     else
         printf("done     %u cells%s%s\n", progress.finished, s->words->output != NULL ? " in " : "",
                s->words->output != NULL ? s->words->output : "");

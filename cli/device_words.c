@@ -119,7 +119,8 @@ moesim_code moesim_device_argv(const moesim_arg *args, const void *store, const 
     pen p = {.argv = argv};
     void *memory = NULL;
     *text = NULL;
-    if (put_all(&p, args, store, initial, skip, err) != MOESIM_OK || moesim_alloc(p.used + 1, 1, "words", &memory, err) != MOESIM_OK)
+    if (put_all(&p, args, store, initial, skip, err) != MOESIM_OK ||
+        moesim_alloc(p.used + 1, 1, "words", &memory, err) != MOESIM_OK)
         return err->code;
     *text = p.text = memory;
     p.room = p.used + 1;

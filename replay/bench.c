@@ -150,7 +150,8 @@ static moesim_code compute(moesim_bench *b, moesim_bench_entry *e, moesim_error 
     const moesim_decide decide = moesim_bench_decide(b, &e->cell, e->given, e->effective);
     const char *folder = getenv("TMPDIR");
     char path[4096];
-    const int n = snprintf(path, sizeof path, "%s/moesim-decisions-XXXXXX", folder != NULL && folder[0] != '\0' ? folder : "/tmp");
+    folder = folder != NULL && folder[0] != '\0' ? folder : "/tmp";
+    const int n = snprintf(path, sizeof path, "%s/moesim-decisions-XXXXXX", folder);
     const int fd = n > 0 && (size_t)n < sizeof path ? mkstemp(path) : -1;
     if (fd < 0)
         return moesim_fail(err, MOESIM_E_IO, "cannot create a temporary decision log %s: %s; TMPDIR names the folder", path,
@@ -174,8 +175,8 @@ static moesim_code read_given_log(moesim_bench *b, const char *path, moesim_benc
     moesim_walk *walk = NULL;
     const moesim_walk_params params = moesim_bench_walk(b);
     if (b->config.mode == MOESIM_REPLAY_LIVE)
-        return moesim_fail(err, MOESIM_E_USAGE, "--mode live runs a policy; a decision log (--decisions) is executed with --mode "
-                           "locked");
+        return moesim_fail(err, MOESIM_E_USAGE, "--mode live runs a policy; a decision log (--decisions) is executed with "
+                           "--mode locked");
     if (moesim_declog_open(path, &e->log, err) != MOESIM_OK)
         return err->code;
     const moesim_declog_info *info = moesim_declog_get_info(e->log);
@@ -189,6 +190,15 @@ static moesim_code read_given_log(moesim_bench *b, const char *path, moesim_benc
     return MOESIM_OK;
 }
 
+static moesim_code check_executable(const moesim_bench_plan *plan, moesim_error *err)
+{
+    const uint32_t mode = plan->cell.policy->host_mode;
+    if (mode != MOESIM_HOST_IDEAL && mode != MOESIM_HOST_IDEAL_POOLED)
+        return MOESIM_OK;
+    return moesim_fail(err, MOESIM_E_USAGE, "policy %s is a bound that reloads freely before every event: there is nothing to "
+                       "execute; choose another", plan->given);
+}
+
 static moesim_code fill_entry(moesim_bench *b, const moesim_bench_plan *plan, moesim_bench_entry *e, moesim_error *err)
 {
     *e = (moesim_bench_entry){.cell = plan->cell, .plan = MOESIM_NO_PLAN};
@@ -199,7 +209,9 @@ static moesim_code fill_entry(moesim_bench *b, const moesim_bench_plan *plan, mo
     } else {
         e->costs = moesim_decide_reads_costs(&plan->cell);
         e->cell.bandwidth = e->costs ? plan->cell.bandwidth : 0;
-        code = moesim_replay_set(&e->given, plan->given, err);
+        code = check_executable(plan, err);
+        if (code == MOESIM_OK)
+            code = moesim_replay_set(&e->given, plan->given, err);
         if (code == MOESIM_OK)
             code = moesim_replay_set(&e->effective, plan->effective, err);
         if (code == MOESIM_OK)

@@ -45,8 +45,8 @@ static void say_sizes(const moesim_bench *b, uint32_t slots)
 {
     const double mb = 1e-6 * (double)b->expert_bytes;
     const uint64_t all = (uint64_t)b->info->num_layers * b->info->num_experts;
-    moesim_bench_say(b, "needs    device: %u slots and %u of staging, %.2f MB each: %.2f GB (less with a smaller --cache, fewer "
-                     "--requests)", slots, b->config.staging, mb, 1e-3 * mb * (slots + b->config.staging));
+    moesim_bench_say(b, "needs    device: %u slots and %u of staging, %.2f MB each: %.2f GB (less with a smaller --cache, "
+                     "fewer --requests)", slots, b->config.staging, mb, 1e-3 * mb * (slots + b->config.staging));
     moesim_bench_say(b, "         host: pool of %u experts: %.2f GB (less with --host-pool)%s", b->pool, 1e-3 * mb * b->pool,
                      b->pool < all ? "; expert e of layer l is number (l * E + e) mod pool" : "");
 }
@@ -167,8 +167,8 @@ static moesim_code adopt(moesim_bench *b, moesim_error *err)
         code = fill_config(b, &b->file.session[b->session], older ? &probe.config : &b->file.config, err);
     if (code == MOESIM_OK && older &&
         moesim_replay_same(&b->file.config, &probe.config, difference, sizeof difference) != MOESIM_OK)
-        code = moesim_fail(err, MOESIM_E_USAGE, "the file to go on with was measured with another configuration (there and here): "
-                           "%s; give the same options, or another -o", difference);
+        code = moesim_fail(err, MOESIM_E_USAGE, "the file to go on with was measured with another configuration (there and "
+                           "here): %s; give the same options, or another -o", difference);
     moesim_replay_file_fini(&probe);
     return code;
 }

@@ -75,7 +75,7 @@ static moesim_code place_plan(moesim_bench *b, moesim_bench_entry *e, moesim_err
     return MOESIM_OK;
 }
 
-/* ---- execution ------------------------------------------------------------------------------------------------------------ */
+/* ---- execution ------------------------------------------------------------------------------------------------- */
 
 static moesim_code fill(moesim_bench *b, const moesim_worklist *list, moesim_error *err)
 {

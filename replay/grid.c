@@ -50,14 +50,15 @@ static void say_cell(const moesim_bench *b, const moesim_grid_progress *progress
     if (c->bandwidth_cap > 0)
         (void)snprintf(cap, sizeof cap, ", %.4g GB/s", 1e-9 * c->bandwidth_cap);
     if (c->verified > 0)
-        (void)snprintf(checked, sizeof checked, ", %llu experts verified to %.1e", (unsigned long long)c->verified, c->worst_error);
+        (void)snprintf(checked, sizeof checked, ", %llu experts verified to %.1e", (unsigned long long)c->verified,
+                       c->worst_error);
     moesim_bench_say(b, "cell     %u of %u: %s, %llu slots%s, repeat %u: %.4f ms an event%s, %.1f s", progress->finished,
                      progress->planned, plan->policy, (unsigned long long)plan->cache, cap, c->repeat + 1,
                      counted > 0 ? sum / (double)counted : 0, checked, seconds);
 }
 
-static moesim_code run_cell(moesim_bench *b, const moesim_replay_grid *g, uint32_t job, uint32_t repeat, uint32_t order, pace *p,
-                            moesim_grid_progress *progress, moesim_error *err)
+static moesim_code run_cell(moesim_bench *b, const moesim_replay_grid *g, uint32_t job, uint32_t repeat, uint32_t order,
+                            pace *p, moesim_grid_progress *progress, moesim_error *err)
 {
     const double begun = moesim_grid_clock();
     moesim_code code = moesim_bench_run(b, g->job[job].plan, g->job[job].bandwidth_cap, repeat, order, err);
@@ -102,8 +103,8 @@ static uint32_t count_finished(const moesim_bench *b, const moesim_replay_grid *
 }
 
 /* What was finished is in the file already, but for a file that has no cell yet. */
-static moesim_code keep(const moesim_bench *b, const moesim_replay_grid *g, const moesim_grid_progress *progress, moesim_code code,
-                        moesim_error *err)
+static moesim_code keep(const moesim_bench *b, const moesim_replay_grid *g, const moesim_grid_progress *progress,
+                        moesim_code code, moesim_error *err)
 {
     moesim_error second = MOESIM_ERROR_INIT;
     if (g->output == NULL)
@@ -116,8 +117,8 @@ static moesim_code keep(const moesim_bench *b, const moesim_replay_grid *g, cons
     if (code == MOESIM_OK)
         return code;
     const moesim_error first = *err;
-    return moesim_fail(err, code, "%s; %u of %u cells are finished and kept in %s, the same command goes on with it", first.text,
-                       progress->finished, progress->planned, g->output);
+    return moesim_fail(err, code, "%s; %u of %u cells are finished and kept in %s, the same command goes on with it",
+                       first.text, progress->finished, progress->planned, g->output);
 }
 
 moesim_code moesim_grid_execute(moesim_bench *b, const moesim_replay_grid *g, moesim_grid_progress *progress, moesim_error *err)

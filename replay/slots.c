@@ -84,7 +84,8 @@ moesim_code moesim_slots_reset(moesim_slots *s, const uint64_t *initial, moesim_
     for (uint32_t l = 0; l < layers && initial != NULL; l++)
         MOESIM_EACH_BIT(e, initial + (size_t)l * words, words, {
             if (s->num_free == 0)
-                return moesim_fail(err, MOESIM_E_LIMIT, "more residents before the first event than the %u slots", s->shape.slots);
+                return moesim_fail(err, MOESIM_E_LIMIT, "more residents before the first event than the %u slots",
+                                   s->shape.slots);
             own(s, s->free[--s->num_free], l * experts + e);
         });
     return MOESIM_OK;
@@ -110,8 +111,8 @@ static void leave(moesim_slots *s, uint32_t expert, bool read)
 
 static moesim_code fail(const moesim_walk_event *event, uint32_t expert, const char *what, moesim_error *err)
 {
-    return moesim_fail(err, MOESIM_E_INTERNAL, "event %llu (pass %llu, layer %u): expert %u %s", (unsigned long long)event->index,
-                       (unsigned long long)event->pass, event->layer, expert, what);
+    return moesim_fail(err, MOESIM_E_INTERNAL, "event %llu (pass %llu, layer %u): expert %u %s",
+                       (unsigned long long)event->index, (unsigned long long)event->pass, event->layer, expert, what);
 }
 
 static moesim_code place_hits(moesim_slots *s, const moesim_walk_event *event, moesim_device_expert *out, moesim_error *err)
@@ -123,7 +124,8 @@ static moesim_code place_hits(moesim_slots *s, const moesim_walk_event *event, m
         if (slot == MOESIM_NO_SLOT)
             return fail(event, e->expert, "hits and has no slot", err);
         s->hit[e->expert] = 1;
-        out[i] = (moesim_device_expert){.slot = slot, .pool = moesim_slots_content(s, slot), .tokens = e->listed, .row = e->row};
+        out[i] = (moesim_device_expert){.slot = slot, .pool = moesim_slots_content(s, slot), .tokens = e->listed,
+                                        .row = e->row};
     }
     return MOESIM_OK;
 }
@@ -158,7 +160,8 @@ moesim_code moesim_slots_event(moesim_slots *s, const moesim_walk_event *event, 
     moesim_device_expert *moved = device + event->n_hits, *cpu = moved + event->n_moved;
     s->num_leaving = 0;
     if (s->shape.aliased && event->n_moved + event->n_cpu + event->n_evicted > 0)
-        return fail(event, event->n_moved > 0 ? event->moved[0].expert : 0, "is not a hit, with slots that several experts share", err);
+        return fail(event, event->n_moved > 0 ? event->moved[0].expert : 0, "is not a hit, with slots that several experts "
+                    "share", err);
     if (place_hits(s, event, device, err) != MOESIM_OK)
         return err->code;
     for (uint32_t i = 0; i < event->n_evicted; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Gate, work, end of pass. Verification stops the clock: an event that is verified ends at its gate as every event, and the next
- * one is gated again when the check is done, so that no time holds any of it.
+ * Gate, work, end of pass. Verification stops the clock: an event that is verified ends at the next gate as every event does,
+ * and that gate is repeated when the check is done, so that no time holds any of it.
  */
 #include "replay/stepper.h"
 
@@ -50,7 +50,8 @@ static moesim_code finish(moesim_stepper *s, const moesim_device_times *t, bool 
     return moesim_verifier_check(s->verifier, s->work, s->id, err) == MOESIM_OK ? MOESIM_OK : name_event(s, err);
 }
 
-moesim_code moesim_stepper_gate(moesim_stepper *s, size_t index, uint64_t pass, uint32_t layer, uint32_t rows, moesim_error *err)
+moesim_code moesim_stepper_gate(moesim_stepper *s, size_t index, uint64_t pass, uint32_t layer, uint32_t rows,
+                                moesim_error *err)
 {
     const moesim_device_ops *ops = s->device->ops;
     moesim_device_times t;

@@ -28,7 +28,8 @@ typedef struct moesim_stepper {
 } moesim_stepper;
 
 /* The gate of event `index` of the execution, of rows > 0 rows; the event before, if one is in flight, ends here. */
-moesim_code moesim_stepper_gate(moesim_stepper *s, size_t index, uint64_t pass, uint32_t layer, uint32_t rows, moesim_error *err);
+moesim_code moesim_stepper_gate(moesim_stepper *s, size_t index, uint64_t pass, uint32_t layer, uint32_t rows,
+                                moesim_error *err);
 
 /* The gated event. work and id stay valid until the next gate or end. */
 moesim_code moesim_stepper_work(moesim_stepper *s, const moesim_device_work *work, const uint16_t *id, moesim_error *err);

@@ -110,9 +110,9 @@ static moesim_code check_expert(moesim_verifier *v, const moesim_device_expert *
     for (uint32_t r = 0; r < rows; r++) {
         const double error = row_error(v->out + (route + r) * v->hidden, v->y + (size_t)r * v->hidden, v->hidden);
         if (!(error <= MOESIM_VERIFY_ERROR))
-            return moesim_fail(err, MOESIM_E_FORMAT, "%s expert %u, row %u: the device's output differs from the double-precision "
-                               "reference by %.3g of its norm (at most %g is allowed); its times mean nothing", list, id, e->row[r],
-                               error, MOESIM_VERIFY_ERROR);
+            return moesim_fail(err, MOESIM_E_FORMAT, "%s expert %u, row %u: the device's output differs from the "
+                               "double-precision reference by %.3g of its norm (at most %g is allowed); its times mean "
+                               "nothing", list, id, e->row[r], error, MOESIM_VERIFY_ERROR);
         v->worst = error > v->worst ? error : v->worst;
     }
     v->experts++;
@@ -131,8 +131,8 @@ static moesim_code check_written(const moesim_verifier *v, const part *list, con
                 for (uint32_t h = 0; h < v->hidden; h++)
                     if (!isfinite(out[h]))
                         return moesim_fail(err, MOESIM_E_FORMAT, "%s expert %u, row %u: output %u is not a number: it was not "
-                                           "written, or from wrong operands; the device's times mean nothing", list[k].name, *id,
-                                           list[k].expert[i].row[t], h);
+                                           "written, or from wrong operands; the device's times mean nothing", list[k].name,
+                                           *id, list[k].expert[i].row[t], h);
     return MOESIM_OK;
 }
 

@@ -32,8 +32,8 @@ void moesim_verifier_begin(moesim_verifier *verifier, size_t num_events, uint64_
 /* Is event i, the next one not asked for yet, chosen? Ascending i. */
 bool moesim_verifier_chosen(moesim_verifier *verifier, size_t i);
 
-/* The event has ended (after gate or end_pass). id: of its experts, hits, moved, cpu. FORMAT error: expert and row, the relative
- * error; the caller adds the event. */
+/* The event has ended (after gate or end_pass). id: of its experts, hits, moved, cpu. FORMAT error: expert and row, the
+ * relative error; the caller adds the event. */
 moesim_code moesim_verifier_check(moesim_verifier *verifier, const moesim_device_work *work, const uint16_t *id,
                                   moesim_error *err);
 

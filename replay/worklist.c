@@ -9,6 +9,8 @@
 
 #include "base/arena.h"
 
+#define MEMORY "the events of a replay (choose fewer --requests)"
+
 typedef struct building {
     moesim_worklist *list;
     moesim_slots *slots;
@@ -57,7 +59,7 @@ static moesim_code keep_rows(moesim_worklist *s, moesim_device_expert *device, u
     void *p = NULL;
     for (uint32_t i = 0; i < n; i++)
         routes += device[i].tokens;
-    if (moesim_arena_take(s->arena, routes, sizeof(uint16_t), "rows of a replay (fewer --requests)", &p, err) != MOESIM_OK)
+    if (moesim_arena_take(s->arena, routes, sizeof(uint16_t), MEMORY, &p, err) != MOESIM_OK)
         return err->code;
     s->most_routes = routes > s->most_routes ? routes : s->most_routes;
     for (uint16_t *row = p; n > 0; n--, device++) {
@@ -74,12 +76,12 @@ static moesim_code add_event(building *b, const moesim_walk_event *event, moesim
     void *device = NULL, *id = NULL;
     moesim_decision decision;
     if (event->decode && event->num_rows > event->listed_rows)
-        return moesim_fail(err, MOESIM_E_LIMIT, "pass %llu has %u rows, a device computes at most %u in one event; choose a smaller "
-                           "--batch", (unsigned long long)event->pass, event->num_rows, event->listed_rows);
+        return moesim_fail(err, MOESIM_E_LIMIT, "pass %llu has %u rows, a device computes at most %u in one event; choose a "
+                           "smaller --batch", (unsigned long long)event->pass, event->num_rows, event->listed_rows);
+    const size_t n = event->n_active;
     if (grow(b, err) != MOESIM_OK ||
-        moesim_arena_take(s->arena, event->n_active, sizeof(moesim_device_expert), "a replay (fewer --requests)", &device, err) !=
-            MOESIM_OK ||
-        moesim_arena_take(s->arena, event->n_active, sizeof(uint16_t), "a replay (fewer --requests)", &id, err) != MOESIM_OK)
+        moesim_arena_take(s->arena, n, sizeof(moesim_device_expert), MEMORY, &device, err) != MOESIM_OK ||
+        moesim_arena_take(s->arena, n, sizeof(uint16_t), MEMORY, &id, err) != MOESIM_OK)
         return err->code;
     moesim_worklist_event *e = &s->event[s->num_events];
     *e = (moesim_worklist_event){

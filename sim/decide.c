@@ -15,8 +15,9 @@ bool moesim_decide_reads_costs(const moesim_cell *cell)
 static moesim_code check(const moesim_decide *d, moesim_error *err)
 {
     if ((d->cell.policy->traits & MOESIM_PREFETCHES) != 0)
-        return moesim_fail(err, MOESIM_E_USAGE, "policy %s prefetches (trait prefetches): what has landed when an event is gated "
-                           "depends on time, so its decisions cannot be replayed; choose a policy without that trait", d->given);
+        return moesim_fail(err, MOESIM_E_USAGE, "policy %s prefetches (trait prefetches): what has landed when an event is "
+                           "gated depends on time, so its decisions cannot be replayed; choose a policy without that trait",
+                           d->given);
     if (moesim_decide_reads_costs(&d->cell) && d->profile == NULL)
         return moesim_fail(err, MOESIM_E_USAGE, "policy %s divides misses by what they cost; give --profile", d->given);
     return MOESIM_OK;

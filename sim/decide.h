@@ -24,8 +24,8 @@ typedef struct moesim_decide {
 /* Does the log depend on bandwidth and profile? */
 bool moesim_decide_reads_costs(const moesim_cell *cell);
 
-/* Runs the trace, whose digest must have been computed, and writes the log to path (NULL: no file, the sink alone). digest (NULL:
- * not wanted) is that of the decisions; "" without a path. USAGE: a policy that reads costs without a profile; one that
+/* Runs the trace, whose digest must have been computed, and writes the log to path (NULL: no file, the sink alone). digest
+ * (NULL: not wanted) is that of the decisions; "" without a path. USAGE: a policy that reads costs without a profile; one that
  * prefetches (what lands depends on time, which a log of decisions cannot say). Costs are those of mode model with every
  * effect. */
 moesim_code moesim_decide_log(moesim_trace *trace, const moesim_decide *decide, const char *path,

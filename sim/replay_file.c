@@ -276,8 +276,8 @@ static moesim_code take_cells(moesim_replay_file *out, moesim_replay_file *part,
         moesim_replay_cell *c = &part->cell[i];
         const uint32_t plan = place[c->plan];
         if (moesim_replay_find_cell(out, plan, c->bandwidth_cap, c->mode, c->repeat) < out->num_cells)
-            return moesim_fail(err, MOESIM_E_USAGE, "%s: cell %u (policy %s, %llu slots, repeat %u) is in a file before it, too; "
-                               "give each part once", path, c->order, out->plan[plan].policy,
+            return moesim_fail(err, MOESIM_E_USAGE, "%s: cell %u (policy %s, %llu slots, repeat %u) is in a file before it, "
+                               "too; give each part once", path, c->order, out->plan[plan].policy,
                                (unsigned long long)out->plan[plan].cache, c->repeat);
         c->plan = plan;
         c->session += session;

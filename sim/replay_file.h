@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Raw replay files, `moesim-replay/1`: what `moesim-device replay` and `fidelity` measured, event by event. A result file
- * (sim/RESULT.md) of kind "replay" with tables of its own, so that h5py reads it and the same guards protect it; replay/REPLAY.md
- * is the format. A file is always written whole under a temporary name and renamed: at any moment the path holds a valid file
- * with every cell finished so far, or the one before. Only finished cells are ever stored.
+ * (sim/RESULT.md) of kind "replay" with tables of its own, so that h5py reads it and the same guards protect it;
+ * replay/REPLAY.md is the format. A file is always written whole under a temporary name and renamed: at any moment the path
+ * holds a valid file with every cell finished so far, or the one before. Only finished cells are ever stored.
  * One file belongs to one thread at a time.
  */
 #ifndef MOESIM_SIM_REPLAY_FILE_H
@@ -94,13 +94,15 @@ moesim_code moesim_replay_add_session(moesim_replay_file *f, const char *facts, 
 /* Zeroed arrays of num_events; *index is its place. Pointers to plans do not outlive the next call. */
 moesim_code moesim_replay_add_plan(moesim_replay_file *f, const char *policy, const char *options, uint64_t cache,
                                    double bandwidth, uint64_t num_events, uint32_t *index, moesim_error *err);
-/* Zeroed arrays for the plan's events; not yet part of the file: add_cell takes it over (and empties it), drop_cell frees it. */
+/* Zeroed arrays for the plan's events; not yet part of the file: add_cell takes it over (and empties it), drop_cell frees
+ * it. */
 moesim_code moesim_replay_new_cell(const moesim_replay_file *f, uint32_t plan, moesim_replay_cell *out, moesim_error *err);
 moesim_code moesim_replay_add_cell(moesim_replay_file *f, moesim_replay_cell *cell, moesim_error *err);
 void moesim_replay_drop_cell(moesim_replay_cell *cell);
 
 /* Look up; num_cells or num_plans where there is none. */
-size_t moesim_replay_find_cell(const moesim_replay_file *f, uint32_t plan, double bandwidth_cap, uint32_t mode, uint32_t repeat);
+size_t moesim_replay_find_cell(const moesim_replay_file *f, uint32_t plan, double bandwidth_cap, uint32_t mode,
+                               uint32_t repeat);
 size_t moesim_replay_find_plan(const moesim_replay_file *f, const char *policy, const char *options, uint64_t cache,
                                double bandwidth);
 

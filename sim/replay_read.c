@@ -40,8 +40,8 @@ static moesim_code get_config(const reading *g, moesim_error *err)
             code = moesim_replay_set(moesim_replay_text(&g->file->config, field), text, err);
         else if (moesim_parse_u64(text, 0, UINT64_MAX, field->name, moesim_replay_number(&g->file->config, field), err) !=
                  MOESIM_OK)
-            code = moesim_fail(err, MOESIM_E_FORMAT, "%s: attribute %s is \"%.40s\", not a number; the file is damaged", g->path,
-                               field->name, text);
+            code = moesim_fail(err, MOESIM_E_FORMAT, "%s: attribute %s is \"%.40s\", not a number; the file is damaged",
+                               g->path, field->name, text);
         if (code != MOESIM_OK)
             return code;
     }
@@ -58,8 +58,8 @@ static moesim_code get_columns(const reading *g, const char *table, const char *
     for (size_t i = 0; i < n; i++) {
         const moesim_column_data *c = moesim_table_find(t, name[i]);
         if (c == NULL || c->integer == NULL)
-            return moesim_fail(err, MOESIM_E_FORMAT, "%s: table %s has no integer column %s; the file is damaged", g->path, table,
-                               name[i]);
+            return moesim_fail(err, MOESIM_E_FORMAT, "%s: table %s has no integer column %s; the file is damaged", g->path,
+                               table, name[i]);
         out[i] = c->integer;
     }
     *rows = t->rows;
@@ -72,16 +72,16 @@ static moesim_code get_text(const reading *g, const moesim_table *t, const char 
 {
     const moesim_column_data *c = moesim_table_find(t, name);
     *out = c != NULL ? c->text : NULL;
-    return *out != NULL ? MOESIM_OK : moesim_fail(err, MOESIM_E_FORMAT, "%s: table %s has no text column %s; the file is damaged",
-                                                  g->path, t->name, name);
+    return *out != NULL ? MOESIM_OK : moesim_fail(err, MOESIM_E_FORMAT, "%s: table %s has no text column %s; the file is "
+                                                  "damaged", g->path, t->name, name);
 }
 
 static moesim_code get_real(const reading *g, const moesim_table *t, const char *name, const double **out, moesim_error *err)
 {
     const moesim_column_data *c = moesim_table_find(t, name);
     *out = c != NULL ? c->real : NULL;
-    return *out != NULL ? MOESIM_OK : moesim_fail(err, MOESIM_E_FORMAT, "%s: table %s has no real column %s; the file is damaged",
-                                                  g->path, t->name, name);
+    return *out != NULL ? MOESIM_OK : moesim_fail(err, MOESIM_E_FORMAT, "%s: table %s has no real column %s; the file is "
+                                                  "damaged", g->path, t->name, name);
 }
 
 /* Numbers of a row that must lie in 0..UINT32_MAX. */
@@ -91,6 +91,12 @@ static bool fit(const int64_t *const *column, size_t n, size_t row)
         if (column[i][row] < 0 || column[i][row] > (int64_t)UINT32_MAX)
             return false;
     return true;
+}
+
+static bool plan_fits(const int64_t *const *n, const double *bandwidth, char *const *decisions, size_t p, size_t left)
+{
+    return fit(n, PLAN_NUMBERS, p) && n[PLAN][p] == (int64_t)p && n[FULL][p] <= 1 && n[ALIASED][p] <= 1 && bandwidth[p] >= 0 &&
+           bandwidth[p] < 1e15 && (uint64_t)n[EVENTS][p] <= left && strlen(decisions[p]) == MOESIM_DIGEST_CHARS - 1;
 }
 
 static moesim_code get_plans(const reading *g, size_t events, moesim_error *err)
@@ -108,8 +114,7 @@ static moesim_code get_plans(const reading *g, size_t events, moesim_error *err)
             return err->code;
     for (size_t p = 0; p < rows; p++) {
         uint32_t index = 0;
-        if (!fit(n, PLAN_NUMBERS, p) || n[PLAN][p] != (int64_t)p || n[FULL][p] > 1 || n[ALIASED][p] > 1 ||
-            !(bandwidth[p] >= 0 && bandwidth[p] < 1e15) || (uint64_t)n[EVENTS][p] > left || strlen(text[DECISIONS][p]) != MOESIM_DIGEST_CHARS - 1)
+        if (!plan_fits(n, bandwidth, text[DECISIONS], p, left))
             return broken(g, err, "table plans", p, "numbers out of range, or more events than table events has");
         left -= (size_t)n[EVENTS][p];
         if (moesim_replay_add_plan(g->file, text[POLICY][p], text[OPTIONS][p], (uint64_t)n[CACHE][p], bandwidth[p],
@@ -189,7 +194,8 @@ static moesim_code get_cells(const reading *g, moesim_error *err)
     size_t rows = 0, time_rows = 0, at = 0;
     if (get_columns(g, "cells", moesim_replay_cell_names, CELL_NUMBERS, c.n, &rows, &t, err) != MOESIM_OK ||
         get_columns(g, "times", moesim_replay_time_names, TIME_NUMBERS, times, &time_rows, NULL, err) != MOESIM_OK ||
-        get_real(g, t, "bandwidth_cap", &c.cap, err) != MOESIM_OK || get_real(g, t, "worst_error", &c.error, err) != MOESIM_OK ||
+        get_real(g, t, "bandwidth_cap", &c.cap, err) != MOESIM_OK ||
+        get_real(g, t, "worst_error", &c.error, err) != MOESIM_OK ||
         get_text(g, t, "executed", &c.executed, err) != MOESIM_OK)
         return err->code;
     for (size_t i = 0; i < rows; i++) {

@@ -31,8 +31,8 @@ typedef struct scan {
 
 static moesim_code does_not_follow(const scan *s, const moesim_decision *d, uint32_t expert, moesim_error *err)
 {
-    return moesim_fail(err, MOESIM_E_FORMAT, "%s: event %llu (pass %llu, layer %u): residency of expert %u does not follow from "
-                       "the log; bounds that reload freely (ideal, ideal-pooled) cannot be executed", s->path,
+    return moesim_fail(err, MOESIM_E_FORMAT, "%s: event %llu (pass %llu, layer %u): residency of expert %u does not follow "
+                       "from the log; bounds that reload freely (ideal, ideal-pooled) cannot be executed", s->path,
                        (unsigned long long)s->event, (unsigned long long)d->pass, d->layer, expert);
 }
 
@@ -205,8 +205,8 @@ moesim_code moesim_walk_next(moesim_walk *w, moesim_walk_event *out, bool *end, 
     if (*end)
         return MOESIM_OK;
     if (w->ended != log_ended)
-        return moesim_fail(err, MOESIM_E_USAGE, "%s: the log has %s events than the selected requests: it was written with other "
-                           "--requests, --warmup or --batch", info->path, log_ended ? "fewer" : "more");
+        return moesim_fail(err, MOESIM_E_USAGE, "%s: the log has %s events than the selected requests: it was written with "
+                           "other --requests, --warmup or --batch", info->path, log_ended ? "fewer" : "more");
     const size_t index = w->next++;
     return moesim_join_event(w->join, w->window, &w->window->step[index / w->window->num_layers], index, &decision, out, err);
 }

@@ -200,11 +200,12 @@ static moesim_code join_decision(joining *g, moesim_error *err)
     moesim_walk_event *out = g->out;
     const uint64_t all = (uint64_t)d->n_hits + d->n_moved + d->n_cpu;
     if (all != out->n_active)
-        return moesim_fail(err, MOESIM_E_FORMAT, "%s: event %llu (pass %llu, layer %u): hits, moved and cpu are %llu experts, the "
-                           "rows of the trace chose %u", j->name, (unsigned long long)j->events, (unsigned long long)d->pass,
-                           d->layer, (unsigned long long)all, out->n_active);
+        return moesim_fail(err, MOESIM_E_FORMAT, "%s: event %llu (pass %llu, layer %u): hits, moved and cpu are %llu experts, "
+                           "the rows of the trace chose %u", j->name, (unsigned long long)j->events,
+                           (unsigned long long)d->pass, d->layer, (unsigned long long)all, out->n_active);
     moesim_walk_expert *hits = j->listed, *moved = hits + d->n_hits, *cpu = moved + d->n_moved;
-    if (take(g, d->hits, d->n_hits, HIT, hits, err) != MOESIM_OK || take(g, d->moved, d->n_moved, MOVED, moved, err) != MOESIM_OK ||
+    if (take(g, d->hits, d->n_hits, HIT, hits, err) != MOESIM_OK ||
+        take(g, d->moved, d->n_moved, MOVED, moved, err) != MOESIM_OK ||
         take_evicted(g, err) != MOESIM_OK || take(g, d->cpu, d->n_cpu, ON_CPU, cpu, err) != MOESIM_OK)
         return err->code;
     out->hits = hits;
@@ -224,9 +225,10 @@ moesim_code moesim_join_event(moesim_join *j, const moesim_window *w, const moes
 {
     const uint32_t layer = (uint32_t)(index % w->num_layers);
     if (d->pass != step->pass || d->clock != step->clock || d->layer != layer || (d->counted != 0) != step->counted)
-        return moesim_fail(err, MOESIM_E_USAGE, "%s: event %llu is pass %llu, layer %u, %scounted, where this run has pass %llu, "
-                           "layer %u, %scounted: the log was written with other --requests, --warmup or --batch", j->name,
-                           (unsigned long long)j->events, (unsigned long long)d->pass, d->layer, d->counted ? "" : "not ",
+        return moesim_fail(err, MOESIM_E_USAGE, "%s: event %llu is pass %llu, layer %u, %scounted, where this run has "
+                           "pass %llu, layer %u, %scounted: the log was written with other --requests, --warmup or --batch",
+                           j->name, (unsigned long long)j->events, (unsigned long long)d->pass, d->layer,
+                           d->counted ? "" : "not ",
                            (unsigned long long)step->pass, layer, step->counted ? "" : "not ");
     *out = (moesim_walk_event){
         .index = j->events, .pass = d->pass, .clock = d->clock, .layer = layer,

@@ -123,7 +123,8 @@ static moesim_code read_numbers(moesim_declog_reader *r, moesim_error *err)
 static moesim_code open_columns(moesim_declog_reader *r, moesim_error *err)
 {
     for (int c = 0; c < COLUMNS; c++)
-        if (moesim_h5_dataset_open(&r->file, columns[c].name, 1u << columns[c].type, 1, &r->column[c].dataset, err) != MOESIM_OK)
+        if (moesim_h5_dataset_open(&r->file, columns[c].name, 1u << columns[c].type, 1, &r->column[c].dataset,
+                                   err) != MOESIM_OK)
             return err->code;
     const uint64_t events = r->column[PASS].dataset.dim[0];
     for (int c = PASS; c < EXPERT; c++) {
