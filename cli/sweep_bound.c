@@ -56,7 +56,7 @@ static moesim_code solve_one(void *cookie, uint32_t worker, size_t i, moesim_err
 static moesim_code solve(job *j, moesim_error *err)
 {
     const moesim_run_params params = moesim_sweep_params(j->sweep, j->part);
-    moesim_progress progress;
+    moesim_progress progress = { .what = "bounds" };
     moesim_code code = moesim_bounds_open(j->part->trace->trace, &j->part->pricing, &params, &j->bounds, err);
     if (code == MOESIM_OK) {
         moesim_progress_begin(&progress, "bounds", j->num_needed, 1, "cells");
