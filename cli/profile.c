@@ -11,13 +11,16 @@
 const moesim_usage moesim_usage_profile = {
     .command = "moesim profile",
     .synopsis = "COMMAND [NAME] [options]",
-    .summary = "Shows hardware profiles and the models that can be priced. A profile says what copies and computation cost "
-               "on one machine.",
+    .summary = "Shows hardware profiles and the models that can be priced, and makes profiles: measured ones, and derived ones "
+               "for hardware that is not at hand. A profile says what copies and computation cost on one machine.",
 };
 
 static const moesim_command commands[] = {
     { "show", &moesim_usage_profile_show, moesim_cmd_profile_show },
     { "models", &moesim_usage_profile_models, moesim_cmd_profile_models },
+    { "measure", &moesim_usage_profile_measure, moesim_cmd_profile_measure },
+    { "fit", &moesim_usage_profile_fit, moesim_cmd_profile_fit },
+    { "derive", &moesim_usage_profile_derive, moesim_cmd_profile_derive },
     { NULL, NULL, NULL },
 };
 

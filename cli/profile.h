@@ -17,6 +17,9 @@ moesim_code moesim_cli_load_profile(const char *name, const moesim_list *set, mo
 /* "4 us", "1.5 ms", "55 GB/s": unit is "s" or "B/s" as in moesim_profile_row. Returns text. */
 const char *moesim_profile_text(double value, const char *unit, char text[32]);
 
+/* USAGE unless the word of --name may be a profile's name; NULL is none. */
+moesim_code moesim_cli_check_name(const char *name, moesim_error *err);
+
 /* Prints head, constants and tables of a profile to standard output. */
 void moesim_profile_print(const moesim_profile *profile);
 

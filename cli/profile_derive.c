@@ -85,16 +85,22 @@ static moesim_code derive(const settings *s, moesim_profile *p, moesim_profile *
     const moesim_geometry *model = NULL;
     moesim_nominal nominal = { .threads = (uint32_t)s->threads };
     char tool[80] = "";
-    moesim_code code = read_link(s, &nominal, tool, err);
+    moesim_code code = moesim_cli_check_name(s->name, err);
+    if (code == MOESIM_OK)
+        code = read_link(s, &nominal, tool, err);
     if (code == MOESIM_OK)
         code = rate("option --dram", s->dram, &nominal.dram, err);
     if (code == MOESIM_OK)
         code = rate("option --hbm", s->hbm, &nominal.hbm, err);
     if (code == MOESIM_OK)
         code = moesim_geometry_find(s->as != NULL ? s->as : "llada2.0-mini", &model, err);
-    if (code == MOESIM_OK)
-        code = moesim_derive(&nominal, model, s->name != NULL ? s->name : "derived", "derived from nominal rates", p, err);
-    return code == MOESIM_OK ? moesim_cli_keep_profile(p, s->output, again, err) : code;
+    if (code != MOESIM_OK)
+        return code;
+    moesim_error rates = MOESIM_ERROR_INIT;
+    if (moesim_derive(&nominal, model, s->name != NULL ? s->name : "derived", "derived from nominal rates", p,
+                      &rates) != MOESIM_OK)
+        return moesim_fail(err, MOESIM_E_USAGE, "%s", rates.text);
+    return moesim_cli_keep_profile(p, s->output, again, err);
 }
 
 /* Rows that rest on an estimate in the built-in profile itself are shown without an error. */
@@ -107,8 +113,9 @@ static moesim_code print_error(moesim_error *err)
     if (code != MOESIM_OK)
         return code;
     printf("\nThe same rules on the H200 host (64 GB/s, 307.2 GB/s, 4.8 TB/s, 16 threads)\n");
-    printf("against the profile h200-host, which is %s%s\n", label,
-           strcmp(label, "measured") == 0 ? "" : " itself: its estimates judge nothing");
+    printf("against the profile h200-host (%s)\n", label);
+    if (strcmp(label, "measured") != 0)
+        printf("That profile is %s itself: its estimates judge nothing.\n", label);
     printf("  %-24s%14s%14s%12s\n", "constant", "derived", "h200-host", "error");
     for (size_t i = 0; i < n; i++) {
         printf("  %-24s%14s%14s", row[i].what, moesim_profile_text(row[i].derived, row[i].unit, derived),

@@ -48,6 +48,15 @@ const moesim_usage moesim_usage_profile_fit = {
     .max_positional = 1,
 };
 
+#define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+
+moesim_code moesim_cli_check_name(const char *name, moesim_error *err)
+{
+    if (name == NULL || (name[0] != '\0' && strlen(name) < 64 && strspn(name, NAME_CHARS) == strlen(name)))
+        return MOESIM_OK;
+    return moesim_fail(err, MOESIM_E_USAGE, "option --name: 1 to 63 letters, digits, '.', '_' and '-' make a name");
+}
+
 /* "dir/my machine.json" to "my-machine". */
 static void name_of(const char *path, char name[64])
 {
@@ -55,15 +64,15 @@ static void name_of(const char *path, char name[64])
     const size_t n = strlen(from), cut = n > 5 && strcmp(from + n - 5, ".json") == 0 ? n - 5 : n;
     size_t i = 0;
     for (; i < cut && i < 63; i++)
-        name[i] = strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-", from[i]) != NULL ? from[i] : '-';
+        name[i] = strchr(NAME_CHARS, from[i]) != NULL ? from[i] : '-';
     name[i] = '\0';
 }
 
 static void warn_one(const char *key, const moesim_constant *c)
 {
     if (c->given && c->residual > MOESIM_FIT_RESIDUAL)
-        moesim_log(MOESIM_LOG_WARN, "%s: residual %.3g %%: the samples do not follow the model there; %s", key,
-                   100.0 * c->residual, c->note);
+        moesim_log(MOESIM_LOG_WARN, "%s: residual %.3g %%: the samples do not follow the model there", key,
+                   100.0 * c->residual);
 }
 
 static void warn_residuals(const moesim_profile *p)
@@ -105,7 +114,9 @@ static moesim_code fit(const char *path, const settings *s, moesim_profile *p, m
     moesim_raw raw;
     const moesim_named_file input = { "the raw samples", path }, output = { "option -o", s->output };
     name_of(s->output != NULL ? s->output : "fitted", name);
-    moesim_code code = moesim_check_outputs(&input, 1, &output, 1, err);
+    moesim_code code = moesim_cli_check_name(s->name, err);
+    if (code == MOESIM_OK)
+        code = moesim_check_outputs(&input, 1, &output, 1, err);
     if (code == MOESIM_OK)
         code = moesim_raw_read(path, &raw, err);
     if (code != MOESIM_OK)

@@ -75,7 +75,7 @@ static void derive_cpu(const moesim_nominal *nominal, double bytes, moesim_profi
 
 static void derive_gpu(const moesim_nominal *nominal, const moesim_geometry *model, double bytes, moesim_profile *p)
 {
-    static const double experts[] = { 1, 256 }, tokens[] = { 1, 16 };
+    const double experts[] = { 1, model->experts > 1 ? model->experts : 2 }, tokens[] = { 1, 16 };
     const double rate = HBM_SHARE * nominal->hbm;
     const double all = (double)moesim_geometry_resident_bytes(model, MOESIM_BF16);
     const double head = 2.0 * model->vocab * model->hidden;

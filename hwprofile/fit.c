@@ -91,6 +91,10 @@ static void fit_rows(const moesim_fitting *f, uint32_t kind, moesim_constant *c)
     }
     for (size_t i = 0; i < g.n; i++)
         sum += g.y[i];
+    if (sum / (double)g.n <= MOESIM_RAW_NOTHING) {
+        moesim_fit_set(c, 0.0, g.samples, NAN, NAN, "too little to be seen, at %u rows", rows);
+        return;
+    }
     moesim_fit_set(c, sum / (double)g.n, g.samples, moesim_gathered_spread(&g), NAN, "median at %u rows", rows);
 }
 

@@ -285,11 +285,10 @@ static moesim_code plan_other(moesim_bench *b, moesim_plan *plan, moesim_error *
     return plan_rows(b, MOESIM_RAW_OTHER, plan);
 }
 
-/* Enqueuing may hide behind the device altogether: a nanosecond stands for nothing measurable. */
 static moesim_code sample_other(moesim_bench *b, const moesim_raw_key *key, uint32_t repeat, double value[2], moesim_error *err)
 {
     const moesim_code code = b->ops->time_other(b->device, key->rows, repeat, &value[0], &value[1], err);
-    value[1] = fmax(value[1], 1e-9);
+    value[1] = fmax(value[1], MOESIM_RAW_NOTHING);
     return code;
 }
 

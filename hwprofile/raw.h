@@ -16,6 +16,7 @@
 #define MOESIM_RAW_VERSION 1u
 #define MOESIM_RAW_POINTS 4096u          /* most of a file */
 #define MOESIM_RAW_SAMPLES 65536u        /* most of a point */
+#define MOESIM_RAW_NOTHING 1e-9          /* seconds: stands for what hides behind the device altogether */
 #define MOESIM_RAW_FACTS 64u
 #define MOESIM_RAW_SWEEPS 2u             /* the whole is measured so often */
 

@@ -3,10 +3,12 @@
  * Raw samples from a file, as untrusted input: sizes are bounded before anything is allocated, and what can be worked out from
  * the samples must be what the file says.
  */
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/log.h"
@@ -307,6 +309,28 @@ static moesim_code check_points(const reader *r, uint32_t most, moesim_error *er
     return code;
 }
 
+static bool has_signature(const char *path)
+{
+    static const unsigned char signature[8] = { 0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n' };
+    unsigned char head[sizeof signature];
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const bool same_bytes = fd >= 0 && pread(fd, head, sizeof head, 0) == (ssize_t)sizeof head &&
+                            memcmp(head, signature, sizeof head) == 0;
+    if (fd >= 0)
+        (void)close(fd);
+    return same_bytes;
+}
+
+/* The guards of a trace, with words that suit raw samples. */
+static moesim_code open_file(const char *path, moesim_h5_file *file, moesim_error *err)
+{
+    const moesim_code code = moesim_h5_open(path, false, file, err);
+    if (code == MOESIM_E_FORMAT && !has_signature(path))
+        return moesim_fail(err, code, "%s: not an HDF5 file (no signature at byte 0), so no raw samples; `moesim profile "
+                           "measure` writes them", path);
+    return code;
+}
+
 static moesim_code read_all(reader *r, moesim_error *err)
 {
     uint32_t most = 0;
@@ -334,7 +358,7 @@ moesim_code moesim_raw_read(const char *path, moesim_raw *out, moesim_error *err
 {
     reader r = { .file = { .id = -1 }, .raw = out };
     moesim_raw_init(out);
-    moesim_code code = moesim_h5_open(path, false, &r.file, err);
+    moesim_code code = open_file(path, &r.file, err);
     if (code == MOESIM_OK)
         code = read_all(&r, err);
     moesim_decoder_destroy(&r.decoder);

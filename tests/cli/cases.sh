@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Black-box tests from files: cases/NAME.cmd is a shell script, NAME.out and NAME.err are what it must print (nothing where
-# absent), NAME.exit its exit status (0 where absent). `moesim` is on PATH; the working folder is empty but for sample.h5 and
-# bad.h5. usage: cases.sh MOESIM SOURCE_ROOT [--rewrite] [NAME…]
+# absent), NAME.exit its exit status (0 where absent). `moesim` is on PATH; the working folder is empty but for sample.h5,
+# raw.h5 (samples of a made-up machine) and bad.h5. usage: cases.sh MOESIM SOURCE_ROOT [--rewrite] [NAME…]
 set -euo pipefail
 shopt -s nullglob
 LC_ALL=C
@@ -27,6 +27,7 @@ trap 'rm -rf -- "$work"' EXIT
 # What every working folder begins with.
 mkdir "$work/fresh"
 ln -s "$root/traces/samples/sample.h5" "$work/fresh/sample.h5"
+ln -s "$root/tests/cli/raw.h5" "$work/fresh/raw.h5"
 for ((line = 0; line < 64; line++)); do
     echo "this is no HDF5 file"
 done >"$work/fresh/bad.h5"

@@ -1,0 +1,1 @@
+moesim profile measure --help

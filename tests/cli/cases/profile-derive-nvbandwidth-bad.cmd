@@ -1,0 +1,13 @@
+try() { printf '%s\n' "$1" >nv.json; moesim profile derive --nvbandwidth nv.json --dram 200GB/s --hbm 4.8TB/s $2; echo $?; }
+case='"name": "host_to_device_memcpy_ce"'
+try '{ "nvbandwidth": { "testcases": [ { '"$case"', "status": "Waived" } ] } }'
+try '{ "nvbandwidth": { "testcases": [ { '"$case"', "status": "Error", "error": "CUDA_ERROR_OUT_OF_MEMORY" } ] } }'
+try '{ "nvbandwidth": { "testcases": [ { '"$case"' } ] } }'
+try '{ "nvbandwidth": { "testcases": [ { "name": "other", "status": "Passed" } ] } }'
+try '{ "nvbandwidth": { "testcases": [ { '"$case"', "status": "Passed", "bandwidth_matrix": [["N/A"]] } ] } }'
+try '{ "nvbandwidth": { "testcases": [ { '"$case"', "status": "Passed", "bandwidth_matrix": [["55.6"]] } ] } }' '--index 4'
+try '{ "nvbandwidth": { "testcases": [ { '"$case"', "status": "Passed", "bandwidth_matrix": [["0"]] } ] } }'
+try '{ "nvbandwidth": { "testcases": 3 } }'
+try '[]'
+try '{'
+try '{ "nvbandwidth": { "testcases": [ { '"$case"', "status": "Passed", "bandwidth_matrix": [["55.6"]] } ] } }' '--link 64'

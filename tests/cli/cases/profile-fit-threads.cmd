@@ -1,0 +1,1 @@
+moesim profile fit raw.h5 --threads 3

@@ -1,0 +1,1 @@
+moesim profile fit sample.h5

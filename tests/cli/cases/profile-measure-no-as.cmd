@@ -1,0 +1,1 @@
+moesim profile measure --device host -o r.h5
