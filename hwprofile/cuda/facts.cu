@@ -30,7 +30,8 @@ static bool explain(cudaError_t e, char why[256])
     if (e == cudaErrorNoDevice)
         return no(why, "the NVIDIA driver finds no GPU on this machine; use --device host");
     if (e == cudaErrorInsufficientDriver)
-        snprintf(why, 256, "the NVIDIA driver is too old: it knows CUDA %d.%d and this build needs CUDA %d.%d; update the driver",
+        snprintf(why, 256,
+                 "the NVIDIA driver is too old: it knows CUDA %d.%d and this build needs CUDA %d.%d; update the driver",
                  driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
     else
         snprintf(why, 256, "the NVIDIA driver does not answer: %s (%s)", cudaGetErrorString(e), cudaGetErrorName(e));

@@ -38,7 +38,8 @@ static moesim_code queue_one(struct moesim_cuda *d, void *context, uint32_t i, m
     const size_t at = d->bench_at++;
     c->from = c->source + at % c->sources * c->stride;
     c->to = d->bench + at % c->places * c->stride;
-    MOESIM_CUDA(d, cudaMemcpyAsync(c->to, c->from, c->bytes, cudaMemcpyHostToDevice, c->two && i % 2 == 1 ? d->back : d->copy), err);
+    MOESIM_CUDA(d, cudaMemcpyAsync(c->to, c->from, c->bytes, cudaMemcpyHostToDevice, c->two && i % 2 == 1 ? d->back : d->copy),
+                err);
     return MOESIM_OK;
 }
 
@@ -50,8 +51,10 @@ static moesim_code compare(struct moesim_cuda *d, const uint8_t *to, const uint8
         MOESIM_CUDA(d, cudaMemcpyAsync(there, to + at, n, cudaMemcpyDeviceToHost, d->copy), err);
         MOESIM_CUDA(d, cudaStreamSynchronize(d->copy), err);
         if (memcmp(there, from + at, n) != 0)
-            return moesim_fail(err, MOESIM_E_IO, "device cuda, time_copy: what lies on the GPU after a copy of %zu bytes is not "
-                               "what was copied", bytes);
+            return moesim_fail(err, MOESIM_E_IO,
+                               "device cuda, time_copy: what lies on the GPU after a copy of %zu bytes is not "
+                               "what was copied",
+                               bytes);
     }
     return MOESIM_OK;
 }
@@ -139,8 +142,8 @@ moesim_code moesim_cuda_further(struct moesim_cuda *d, moesim_error *err)
         const size_t n = left < d->cap_chunk ? left : d->cap_chunk;
         if (d->cap_at + n > d->sizes.pool)
             d->cap_at = 0;
-        MOESIM_CUDA(d, cudaMemcpyAsync(d->cap_scratch, (const uint8_t *)d->pool + d->cap_at, n, cudaMemcpyHostToDevice, d->copy),
-                    err);
+        MOESIM_CUDA(
+            d, cudaMemcpyAsync(d->cap_scratch, (const uint8_t *)d->pool + d->cap_at, n, cudaMemcpyHostToDevice, d->copy), err);
         d->cap_at += n;
         left -= n;
     }
@@ -181,7 +184,8 @@ static moesim_code search(struct moesim_cuda *d, double cap, moesim_error *err)
     const double rate = (double)(expert - half) / fmax(whole - part, 1e-12);
     const double aim = whole + (double)expert * (1 / cap - 1 / rate);
     if (aim <= whole) {
-        moesim_log(MOESIM_LOG_WARN, "a bandwidth cap of %.1f GB/s changes nothing: the link does %.1f GB/s", cap / 1e9, rate / 1e9);
+        moesim_log(MOESIM_LOG_WARN, "a bandwidth cap of %.1f GB/s changes nothing: the link does %.1f GB/s", cap / 1e9,
+                   rate / 1e9);
         return MOESIM_OK;
     }
     double further = (aim - whole) * rate;
@@ -193,8 +197,8 @@ static moesim_code search(struct moesim_cuda *d, double cap, moesim_error *err)
         further = fmax(further + (aim - taken) * rate, ALIGN);
     }
     if (fabs(taken - aim) > CAP_WARN * aim)
-        moesim_log(MOESIM_LOG_WARN, "bandwidth cap of %.1f GB/s: an expert takes %.1f us in place of %.1f us", cap / 1e9, taken * 1e6,
-                   aim * 1e6);
+        moesim_log(MOESIM_LOG_WARN, "bandwidth cap of %.1f GB/s: an expert takes %.1f us in place of %.1f us", cap / 1e9,
+                   taken * 1e6, aim * 1e6);
     return MOESIM_OK;
 }
 

@@ -39,7 +39,8 @@ static moesim_code need_routes(struct moesim_cuda *d, size_t routes, moesim_erro
     d->bench_h = NULL;
     d->bench_y = NULL;
     d->bench_routes = 0;
-    MOESIM_TRY(moesim_cuda_alloc(d, &d->bench_h, routes * c->intermediate * sizeof *d->bench_h, "cudaMalloc (intermediates)", err));
+    MOESIM_TRY(
+        moesim_cuda_alloc(d, &d->bench_h, routes * c->intermediate * sizeof *d->bench_h, "cudaMalloc (intermediates)", err));
     MOESIM_TRY(moesim_cuda_alloc(d, &d->bench_y, routes * c->hidden * sizeof *d->bench_y, "cudaMalloc (outputs)", err));
     d->bench_routes = routes;
     return MOESIM_OK;
@@ -74,8 +75,10 @@ static moesim_code check_route(struct moesim_cuda *d, const struct grouped *g, u
     if (e != cudaSuccess)
         return moesim_cuda_fail(d, e, "checking a grouped call", err);
     if (!(sqrt(off) <= ERROR_MAX * sqrt(norm)))
-        return moesim_fail(err, MOESIM_E_IO, "device cuda, time_grouped: expert %u of %u, token %u of %u is wrong: relative error "
-                           "%.3g", k, g->experts, t, g->tokens, sqrt(off) / sqrt(norm));
+        return moesim_fail(err, MOESIM_E_IO,
+                           "device cuda, time_grouped: expert %u of %u, token %u of %u is wrong: relative error "
+                           "%.3g",
+                           k, g->experts, t, g->tokens, sqrt(off) / sqrt(norm));
     return MOESIM_OK;
 }
 
@@ -108,8 +111,8 @@ moesim_code moesim_cuda_time_grouped(moesim_device *device, uint32_t experts, ui
     struct moesim_cuda *d = moesim_cuda_of(device);
     MOESIM_TRY(moesim_cuda_usable(d, err));
     if (experts == 0 || experts > EXPERTS_MAX || tokens == 0 || tokens > d->config.max_rows || repeat == 0)
-        return moesim_fail(err, MOESIM_E_INTERNAL, "device cuda, time_grouped: 1 to %u experts, 1 to %u tokens (rows)", EXPERTS_MAX,
-                           d->config.max_rows);
+        return moesim_fail(err, MOESIM_E_INTERNAL, "device cuda, time_grouped: 1 to %u experts, 1 to %u tokens (rows)",
+                           EXPERTS_MAX, d->config.max_rows);
     MOESIM_TRY(need_routes(d, (size_t)experts * tokens, err));
     struct grouped g = { (moesim_device_expert *)calloc(experts, sizeof *g.expert),
                          (uint16_t *)calloc((size_t)experts * tokens, sizeof *g.row), experts, tokens };
@@ -122,7 +125,8 @@ moesim_code moesim_cuda_time_grouped(moesim_device *device, uint32_t experts, ui
 
 /* ---- everything else ----------------------------------------------------------------------------------------------- */
 
-static moesim_code check_rows(const struct moesim_cuda *d, const char *call, uint32_t num_rows, uint32_t repeat, moesim_error *err)
+static moesim_code check_rows(const struct moesim_cuda *d, const char *call, uint32_t num_rows, uint32_t repeat,
+                              moesim_error *err)
 {
     MOESIM_TRY(moesim_cuda_usable(d, err));
     if (num_rows == 0 || num_rows > d->config.max_rows || repeat == 0)

@@ -33,7 +33,8 @@ static moesim_code check_memory(struct moesim_cuda *d, moesim_error *err)
     MOESIM_CUDA(d, cudaMemGetInfo(&free_bytes, &total), err);
     snprintf(what, sizeof what, "%u experts%s", c->slots, c->other ? " with attention and head" : "");
     return moesim_memory_check("GPU memory", what, s->slots + work + moesim_cuda_other_bytes(d),
-                               moesim_memory_allowed(c->memory_limit, free_bytes), "lower --cache, --staging or the layers", err);
+                               moesim_memory_allowed(c->memory_limit, free_bytes), "lower --cache, --staging or the layers",
+                               err);
 }
 
 /* One thread of the machine feeds the GPU; where the caller leaves the number open, the others compute. */
@@ -75,9 +76,11 @@ static moesim_code make_pool(struct moesim_cuda *d, moesim_error *err)
     if (d->pinned)
         return MOESIM_OK;
     if (!c->allow_pageable)
-        return moesim_fail(err, MOESIM_E_LIMIT, "device cuda: pinning %.2f GB of host memory failed: %s (%s); lower --host-pool, "
+        return moesim_fail(err, MOESIM_E_LIMIT,
+                           "device cuda: pinning %.2f GB of host memory failed: %s (%s); lower --host-pool, "
                            "raise the limit of locked memory (ulimit -l, the container's), or go on unpinned with "
-                           "--allow-pageable", (double)d->sizes.pool / 1e9, cudaGetErrorString(e), cudaGetErrorName(e));
+                           "--allow-pageable",
+                           (double)d->sizes.pool / 1e9, cudaGetErrorString(e), cudaGetErrorName(e));
     (void)cudaGetLastError();
     moesim_log(MOESIM_LOG_WARN, "pinning the pool of experts failed (%s): copies are several times slower and block the host",
                cudaGetErrorString(e));

@@ -76,8 +76,9 @@ uint64_t moesim_cuda_other_bytes(const struct moesim_cuda *d)
     const struct parts p = layer_parts(d);
     const uint64_t row = (g->heads + 2ull * g->kv_heads) * g->head_dim + 2ull * g->hidden + up_to(g->experts, ROWS_UNIT);
     bytes += layers_kept(d) * layer_elements(&p) * sizeof(uint16_t) + 2 * cache_elements(d) * sizeof(uint16_t);
-    return bytes + d->config.max_rows * (row * sizeof(float) +
-                                         ((uint64_t)g->heads * g->head_dim + g->shared_experts * g->intermediate) * sizeof(uint16_t));
+    return bytes +
+           d->config.max_rows * (row * sizeof(float) +
+                                 ((uint64_t)g->heads * g->head_dim + g->shared_experts * g->intermediate) * sizeof(uint16_t));
 }
 
 static moesim_code make_random(struct moesim_cuda *d, uint16_t **data, uint64_t elements, float scale, const char *call,
@@ -116,7 +117,8 @@ static moesim_code make_other(struct moesim_cuda *d, moesim_error *err)
     MOESIM_TRY(make_random(d, &o->keys, cache_elements(d), 1, "cudaMalloc (keys)", err));
     MOESIM_TRY(make_random(d, &o->values, cache_elements(d), 1, "cudaMalloc (values)", err));
     MOESIM_TRY(moesim_cuda_alloc(d, &o->qkv, rows * o->width * sizeof *o->qkv, "cudaMalloc (queries)", err));
-    MOESIM_TRY(moesim_cuda_alloc(d, &o->attended, rows * g->heads * g->head_dim * sizeof *o->attended, "cudaMalloc (heads)", err));
+    MOESIM_TRY(
+        moesim_cuda_alloc(d, &o->attended, rows * g->heads * g->head_dim * sizeof *o->attended, "cudaMalloc (heads)", err));
     MOESIM_TRY(moesim_cuda_alloc(d, &o->projected, rows * g->hidden * sizeof *o->projected, "cudaMalloc (projection)", err));
     MOESIM_TRY(moesim_cuda_alloc(d, &o->logits, rows * o->router_rows * sizeof *o->logits, "cudaMalloc (router)", err));
     if (o->shared == 0)
@@ -133,15 +135,16 @@ moesim_code moesim_cuda_other_alloc(struct moesim_cuda *d, moesim_error *err)
     if (head_elements(d) == 0)
         return MOESIM_OK;
     MOESIM_TRY(make_random(d, &o->head, head_elements(d), SCALE, "cudaMalloc (head)", err));
-    return moesim_cuda_alloc(d, &o->head_y, (size_t)head_rows(d) * up_to(d->config.geometry->vocab, ROWS_UNIT) * sizeof *o->head_y,
+    return moesim_cuda_alloc(d, &o->head_y,
+                             (size_t)head_rows(d) * up_to(d->config.geometry->vocab, ROWS_UNIT) * sizeof *o->head_y,
                              "cudaMalloc (logits)", err);
 }
 
 void moesim_cuda_other_free(struct moesim_cuda *d)
 {
     struct moesim_cuda_other *o = &d->other;
-    void *const all[] = { o->weights, o->keys, o->values, o->qkv, o->projected, o->logits, o->shared_y, o->attended, o->shared_h,
-                          o->head, o->head_y };
+    void *const all[] = {o->weights,  o->keys,     o->values,   o->qkv,  o->projected, o->logits,
+                         o->shared_y, o->attended, o->shared_h, o->head, o->head_y};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (all[i] != NULL)
             (void)cudaFree(all[i]);

@@ -199,8 +199,8 @@ moesim_code moesim_cuda_load_end(moesim_device *device, uint64_t *bytes, double 
  * *seconds: of one. */
 typedef moesim_code moesim_cuda_queue(struct moesim_cuda *d, void *context, uint32_t i, moesim_error *err);
 struct moesim_cuda_span { cudaStream_t stream, second; bool latched; uint32_t repeat, each; };
-moesim_code moesim_cuda_timed(struct moesim_cuda *d, const struct moesim_cuda_span *span, moesim_cuda_queue *queue, void *context,
-                              double *seconds, moesim_error *err);
+moesim_code moesim_cuda_timed(struct moesim_cuda *d, const struct moesim_cuda_span *span, moesim_cuda_queue *queue,
+                              void *context, double *seconds, moesim_error *err);
 /* Buffers for measurements, at least as large: device memory; host memory, pinned or not, of random bytes. */
 moesim_code moesim_cuda_need_bench(struct moesim_cuda *d, size_t bytes, moesim_error *err);
 moesim_code moesim_cuda_need_source(struct moesim_cuda *d, bool pinned, size_t bytes, moesim_error *err);
@@ -209,7 +209,8 @@ moesim_code moesim_cuda_time_grouped(moesim_device *device, uint32_t experts, ui
                                      moesim_error *err);                                       /* measure.cu */
 moesim_code moesim_cuda_time_other(moesim_device *device, uint32_t num_rows, uint32_t repeat, double *device_s, double *host_s,
                                    moesim_error *err);
-moesim_code moesim_cuda_time_head(moesim_device *device, uint32_t num_rows, uint32_t repeat, double *seconds, moesim_error *err);
+moesim_code moesim_cuda_time_head(moesim_device *device, uint32_t num_rows, uint32_t repeat, double *seconds,
+                                  moesim_error *err);
 moesim_code moesim_cuda_time_empty(moesim_device *device, uint32_t num_rows, uint32_t repeat, double *seconds,
                                    moesim_error *err);
 

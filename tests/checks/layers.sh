@@ -6,7 +6,7 @@ set -eu
 cd "$1"
 folders=$(ls -d include base policies traces hwprofile sim plots replay study cli tests 2>/dev/null || true)
 # shellcheck disable=SC2086
-find $folders -name '*.[ch]' | LC_ALL=C sort | xargs awk '
+find $folders \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \) | LC_ALL=C sort | xargs awk '
 # project headers: folder of the including file -> folders it may include
 BEGIN {
     allow["include"] = ""
@@ -33,7 +33,8 @@ BEGIN {
     library["^check[.]h$"] = "^tests/"
     library["^dlfcn[.]h$"] = "^(policies/|tests/)"
     library["^pthread[.]h$"] = "^(base|traces|hwprofile|sim|cli|tests)/"
-    library["^cuda|^cublas"] = "^$"
+    library["^cuda"] = "^(hwprofile/cuda/|tests/bench/bench_gpu)"
+    library["^cublas"] = "^tests/bench/bench_gpu_grouped[.]cu$"
 }
 function group(file) {
     if (file ~ /^policies\//) {

@@ -12,12 +12,13 @@ max_complexity=15
 offences=$(mktemp)
 trap 'rm -f "$offences"' EXIT
 
-sources=$(find include base policies traces $optional sim cli tests \( -name '*.[ch]' -o -name '*.sh' -o -name meson.build \) |
+sources=$(find include base policies traces $optional sim cli tests \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \
+    -o -name '*.sh' -o -name meson.build \) |
     LC_ALL=C sort)
 # shellcheck disable=SC2086
 awk -v max_file=$max_file -v max_line=$max_line '
     function columns(text, copy) { copy = text; gsub(/[\200-\277]/, "", copy); return length(copy) }
-    FNR == 1 && FILENAME ~ /[.][ch]$/ && $0 !~ /SPDX-License-Identifier: Apache-2.0/ { print FILENAME ":1: no licence line" }
+    FNR == 1 && FILENAME ~ /[.]([ch]|cuh?)$/ && $0 !~ /SPDX-License-Identifier: Apache-2.0/ { print FILENAME ":1: no licence line" }
     /\t/ { print FILENAME ":" FNR ": tab" }
     /[ \t]+$/ { print FILENAME ":" FNR ": trailing white space" }
     /\r/ { print FILENAME ":" FNR ": carriage return" }
@@ -32,7 +33,7 @@ for file in $sources; do
 done >>"$offences"
 
 # Calls that have a better form, with the better form.
-code=$(find include base policies traces $optional sim cli -name '*.[ch]' | LC_ALL=C sort)
+code=$(find include base policies traces $optional sim cli \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \) | LC_ALL=C sort)
 # shellcheck disable=SC2086
 LC_ALL=C awk '
     BEGIN {
@@ -57,7 +58,7 @@ LC_ALL=C awk '
 ' $code >>"$offences"
 
 if command -v pmccabe >/dev/null 2>&1; then
-    bodies=$(find base policies traces $optional sim cli -name '*.c' | LC_ALL=C sort)
+    bodies=$(find base policies traces $optional sim cli \( -name '*.c' -o -name '*.cu' \) | LC_ALL=C sort)
     # columns: modified complexity, complexity, statements, first line, lines, file(line): function
     # shellcheck disable=SC2086
     pmccabe $bodies 2>/dev/null | awk -v lines=$max_function -v cyclo=$max_complexity '

@@ -18,7 +18,8 @@ for archive in $(find base policies traces $optional sim -name 'lib*.a' | LC_ALL
             print lib ": exports " $3 " without the prefix moesim_" }' >>"$offences"
     nm -u "$archive" 2>/dev/null | awk -v lib="$archive" '
         $2 ~ /^gsl_/ && lib !~ /(stats|fit)/ { print lib ": uses " $2 "; GSL belongs in the libraries stats and fit alone" }
-        $2 ~ /^(cuda|cublas|cu[A-Z])/ && lib !~ /libmoesim_cuda/ { print lib ": uses " $2 "; CUDA has no place here" }' >>"$offences"
+        $2 ~ /^(cuda|cublas|cu[A-Z])/ && lib !~ /libmoesim_cuda/ {
+            print lib ": uses " $2 "; CUDA has no place here" }' >>"$offences"
 done
 
 binaries=0
