@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Grids and their files: ABBA order, going on after a time limit, an interruption or a failure with the same cells, parts that
+ * are merged, files that are damaged.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#include "base/log.h"
+#include "sim/replay_file.h"
+#include "tests/unit/replay/common.h"
+
+enum { JOBS = 4, REPEATS = 3, CELLS = JOBS * REPEATS };
+
+struct grid {
+    moesim_trace *trace;
+    moesim_policy_spec spec[3];
+    moesim_bench *bench;
+    moesim_grid_job job[JOBS];
+    moesim_replay_grid grid;
+    moesim_grid_progress progress;
+};
+
+/* naive and lru at 5, lru at a cap, full; the file goes on where it is. */
+static moesim_code open_grid(struct grid *g, const moesim_device_ops *ops, const char *output, uint64_t seed, moesim_error *err)
+{
+    static const char *const name[] = {"naive", "lru", "full"};
+    moesim_replay_file file;
+    memset(g, 0, sizeof *g);
+    g->trace = open_trace(random_trace("t.h5", 3));
+    moesim_bench_config config = bench_config(g->trace, ops);
+    config.seed = seed;
+    ck_assert_int_eq(moesim_bench_create(&config, &g->bench, err), MOESIM_OK);
+    for (int i = 0; i < 3; i++) {
+        test_spec(&g->spec[i], name[i]);
+        ck_assert_int_eq(try_plan(g->bench, &g->spec[i], i == 2 ? 24 : 5, &g->job[i].plan, err), MOESIM_OK);
+    }
+    g->job[3] = (moesim_grid_job){.plan = g->job[1].plan, .bandwidth_cap = 2e9};
+    g->grid = (moesim_replay_grid){.job = g->job, .num_jobs = JOBS, .repeats = REPEATS, .started = moesim_grid_clock(),
+                                   .output = output};
+    moesim_replay_file_init(&file);
+    if (access(output, F_OK) == 0)
+        ck_assert_int_eq(moesim_replay_file_read(output, &file, err), MOESIM_OK);
+    return moesim_bench_open(g->bench, &file, err);
+}
+
+static void close_grid(struct grid *g)
+{
+    moesim_bench_destroy(&g->bench);
+    for (int i = 0; i < 3; i++)
+        moesim_policy_spec_fini(&g->spec[i]);
+    moesim_trace_close(&g->trace);
+}
+
+/* Every cell once, as a grid that was never interrupted has them. */
+static void check_whole(const char *path)
+{
+    moesim_error err = MOESIM_ERROR_INIT;
+    moesim_replay_file f;
+    WORKS(moesim_replay_file_read(path, &f, &err));
+    ck_assert_uint_eq(f.num_cells, CELLS);
+    ck_assert_uint_eq(f.num_plans, 3);
+    ck_assert(!moesim_replay_file_partial(&f));
+    for (uint32_t i = 0; i < CELLS; i++) {
+        const uint32_t repeat = i / JOBS, at = repeat % 2 == 0 ? i % JOBS : JOBS - 1 - i % JOBS;
+        static const char *const policy[JOBS] = {"naive", "lru", "full", "lru"};
+        const moesim_replay_cell *c = &f.cell[i];
+        ck_assert_uint_eq(c->order, i);
+        ck_assert_uint_eq(c->repeat, repeat);
+        ck_assert_str_eq(f.plan[c->plan].policy, policy[at]);
+        ck_assert(c->bandwidth_cap == (at == 3 ? 2e9 : 0));
+        ck_assert_str_eq(c->executed, f.plan[c->plan].decisions);
+    }
+    moesim_replay_file_fini(&f);
+}
+
+START_TEST(whole)
+{
+    moesim_error err = MOESIM_ERROR_INIT;
+    struct grid g;
+    WORKS(open_grid(&g, backend("null"), test_path("whole.h5"), 7, &err));
+    WORKS(moesim_grid_execute(g.bench, &g.grid, &g.progress, &err));
+    ck_assert_uint_eq(g.progress.planned, CELLS);
+    ck_assert_uint_eq(g.progress.finished, CELLS);
+    ck_assert_uint_eq(g.progress.executed, CELLS);
+    ck_assert(!g.progress.out_of_time);
+    close_grid(&g);
+    check_whole(test_path("whole.h5"));
+    WORKS(open_grid(&g, backend("null"), test_path("whole.h5"), 7, &err));
+    WORKS(moesim_grid_execute(g.bench, &g.grid, &g.progress, &err));
+    ck_assert_uint_eq(g.progress.executed, 0);
+    close_grid(&g);
+    check_whole(test_path("whole.h5"));
+}
+END_TEST
+
+/* The clock has run out before the call: nothing is executed, a valid file says that it is partial; then the rest. */
+START_TEST(time_limit)
+{
+    moesim_error err = MOESIM_ERROR_INIT;
+    struct grid g;
+    moesim_replay_file f;
+    WORKS(open_grid(&g, backend("null"), test_path("limit.h5"), 7, &err));
+    g.grid.time_limit = 1;
+    g.grid.started -= 2;
+    WORKS(moesim_grid_execute(g.bench, &g.grid, &g.progress, &err));
+    ck_assert(g.progress.out_of_time);
+    ck_assert_uint_eq(g.progress.finished, 0);
+    close_grid(&g);
+    WORKS(moesim_replay_file_read(test_path("limit.h5"), &f, &err));
+    ck_assert(moesim_replay_file_partial(&f));
+    moesim_replay_file_fini(&f);
+    WORKS(open_grid(&g, backend("null"), test_path("limit.h5"), 7, &err));
+    WORKS(moesim_grid_execute(g.bench, &g.grid, &g.progress, &err));
+    close_grid(&g);
+    check_whole(test_path("limit.h5"));
+}
+END_TEST
+
+/* ---- a device that something happens to ------------------------------------------------------------------------ */
+
+static moesim_device_ops hurt_ops;
+static const moesim_device_ops *sound;
+static uint64_t gates, happens_at;
+static int what;                 /* a signal, or 0: the device is lost */
+
+static moesim_code hurt_gate(moesim_device *device, uint32_t rows, moesim_device_times *times, moesim_error *err)
+{
+    if (++gates == happens_at && what == 0)
+        return moesim_fail(err, MOESIM_E_IO, "cudaEventSynchronize: the GPU has fallen off the bus");
+    if (gates == happens_at)
+        ck_assert_int_eq(raise(what), 0);
+    return sound->gate(device, rows, times, err);
+}
+
+static moesim_code hurt_open(const moesim_device_config *config, moesim_device **out, moesim_error *err)
+{
+    const moesim_code code = sound->open(config, out, err);
+    if (code == MOESIM_OK)
+        (*out)->ops = &hurt_ops;
+    return code;
+}
+
+/* In a process of its own, since an interruption is for good. Returns its exit status: 10 + the code. */
+static int run_hurt(const char *output, int signal_or_none, uint64_t at)
+{
+    const pid_t child = fork();
+    if (child == 0) {
+        moesim_error err = MOESIM_ERROR_INIT;
+        struct grid g;
+        sound = backend("null");
+        hurt_ops = *sound;
+        hurt_ops.open = hurt_open;
+        hurt_ops.gate = hurt_gate;
+        what = signal_or_none;
+        happens_at = at;
+        (void)signal(SIGINT, SIG_DFL);       /* a shell may have it ignored */
+        moesim_interrupt_install();
+        moesim_code code = open_grid(&g, &hurt_ops, output, 7, &err);
+        if (code == MOESIM_OK)
+            code = moesim_grid_execute(g.bench, &g.grid, &g.progress, &err);
+        close_grid(&g);
+        if (code != MOESIM_OK && strstr(err.text, "same command goes on") == NULL)
+            _exit(9);
+        _exit(10 + (int)code);
+    }
+    int status = 0;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static size_t cells_of(const char *path)
+{
+    moesim_error err = MOESIM_ERROR_INIT;
+    moesim_replay_file f;
+    WORKS(moesim_replay_file_read(path, &f, &err));
+    const size_t n = f.num_cells;
+    ck_assert_int_eq(moesim_replay_file_partial(&f), n < CELLS);
+    moesim_replay_file_fini(&f);
+    return n;
+}
+
+START_TEST(hurt)
+{
+    static const int kinds[] = {SIGINT, SIGTERM, 0};
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+        const char *output = test_path(k == 0 ? "int.h5" : k == 1 ? "term.h5" : "lost.h5");
+        size_t before = 0;
+        const int want = 10 + (int)(kinds[k] == 0 ? MOESIM_E_IO : MOESIM_E_INTERRUPTED);
+        ck_assert_int_eq(run_hurt(output, kinds[k], 5), want);
+        ck_assert_uint_eq(cells_of(output), 0);
+        ck_assert_int_eq(run_hurt(output, kinds[k], 700), want);
+        before = cells_of(output);
+        ck_assert_uint_gt(before, 0);
+        ck_assert_uint_lt(before, CELLS);
+        ck_assert_int_eq(run_hurt(output, kinds[k], UINT64_MAX), 10);
+        check_whole(output);
+    }
+}
+END_TEST
+
+START_TEST(another_configuration)
+{
+    moesim_error err = MOESIM_ERROR_INIT;
+    struct grid g;
+    WORKS(open_grid(&g, backend("null"), test_path("config.h5"), 7, &err));
+    WORKS(moesim_grid_execute(g.bench, &g.grid, &g.progress, &err));
+    close_grid(&g);
+    REFUSED(open_grid(&g, backend("null"), test_path("config.h5"), 8, &err), MOESIM_E_USAGE, "seed: 7 and 8");
+    close_grid(&g);
+    check_whole(test_path("config.h5"));
+}
+END_TEST
+
+/* ---- files ------------------------------------------------------------------------------------------------------ */
+
+static void fill_file(moesim_replay_file *f, uint32_t cells, uint32_t first)
+{
+    moesim_error err = MOESIM_ERROR_INIT;
+    uint32_t session = 0, plan = 0;
+    moesim_replay_file_init(f);
+    char **text[] = {&f->config.trace, &f->config.trace_digest, &f->config.model_id, &f->config.priced_as, &f->config.device,
+                     &f->config.isa, &f->config.cpus, &f->config.moesim_version, &f->config.profile, &f->config.profile_digest};
+    for (size_t i = 0; i < sizeof text / sizeof text[0]; i++)
+        WORKS(moesim_replay_set(text[i], i % 3 == 0 ? "" : "some text", &err));
+    f->config.num_layers = 3;
+    f->config.seed = UINT64_MAX;
+    f->config.planned_cells = 8;
+    WORKS(moesim_replay_add_session(f, "cpu\tFast One\npinned\tyes\n", &session, &err));
+    WORKS(moesim_replay_add_plan(f, "oled:confidence=lag1", "a=1,b=2", 20, 1.6e10, 6, &plan, &err));
+    memset(f->plan[0].decisions, 'a', MOESIM_DIGEST_CHARS - 1);
+    for (uint32_t i = 0; i < 6; i++) {
+        f->plan[0].pass[i] = UINT64_C(1) << 40;
+        f->plan[0].layer[i] = i % 3;
+        f->plan[0].counted[i] = i > 2;
+        f->plan[0].hits[i] = i;
+    }
+    for (uint32_t c = 0; c < cells; c++) {
+        moesim_replay_cell cell;
+        WORKS(moesim_replay_new_cell(f, plan, &cell, &err));
+        cell.order = cell.repeat = first + c;
+        cell.session = session;
+        cell.bandwidth_cap = 1.25e10;
+        cell.worst_error = 1e-7;
+        memset(cell.executed, 'a', MOESIM_DIGEST_CHARS - 1);
+        for (uint32_t i = 0; i < 6; i++) {
+            cell.ns[i] = UINT32_MAX - i;
+            cell.bytes[i] = UINT64_C(1) << 35;
+        }
+        WORKS(moesim_replay_add_cell(f, &cell, &err));
+    }
+}
+
+START_TEST(round_trip)
+{
+    moesim_error err = MOESIM_ERROR_INIT;
+    moesim_replay_file f, g;
+    char difference[256], fact[32];
+    fill_file(&f, 3, 0);
+    WORKS(moesim_replay_file_write(&f, test_path("raw.h5"), &err));
+    WORKS(moesim_replay_file_read(test_path("raw.h5"), &g, &err));
+    ck_assert_int_eq(moesim_replay_same(&f.config, &g.config, difference, sizeof difference), MOESIM_OK);
+    ck_assert_str_eq(difference, "");
+    ck_assert_uint_eq(g.config.seed, UINT64_MAX);
+    ck_assert_uint_eq(g.num_cells, 3);
+    ck_assert_uint_eq(g.num_sessions, 1);
+    ck_assert_str_eq(g.session[0].facts, f.session[0].facts);
+    moesim_replay_fact(&g.session[0], "pinned", fact, sizeof fact);
+    ck_assert_str_eq(fact, "yes");
+    moesim_replay_fact(&g.session[0], "pin", fact, sizeof fact);
+    ck_assert_str_eq(fact, "");
+    ck_assert_str_eq(g.plan[0].policy, "oled:confidence=lag1");
+    ck_assert(g.plan[0].bandwidth == 1.6e10);
+    ck_assert_mem_eq(g.plan[0].pass, f.plan[0].pass, 6 * sizeof *f.plan[0].pass);
+    ck_assert_mem_eq(g.plan[0].hits, f.plan[0].hits, 6 * sizeof *f.plan[0].hits);
+    ck_assert_mem_eq(g.cell[2].ns, f.cell[2].ns, 6 * sizeof *f.cell[2].ns);
+    ck_assert_mem_eq(g.cell[2].bytes, f.cell[2].bytes, 6 * sizeof *f.cell[2].bytes);
+    ck_assert_uint_eq(moesim_replay_find_cell(&g, 0, 1.25e10, MOESIM_REPLAY_LOCKED, 2), 2);
+    ck_assert_uint_eq(moesim_replay_find_cell(&g, 0, 0, MOESIM_REPLAY_LOCKED, 2), 3);
+    moesim_replay_file_fini(&f);
+    moesim_replay_file_fini(&g);
+}
+END_TEST
+
+START_TEST(parts)
+{
+    moesim_error err = MOESIM_ERROR_INIT;
+    moesim_replay_file part[2], all;
+    const char *path[] = {"a.h5", "b.h5"};
+    fill_file(&part[0], 3, 5);
+    fill_file(&part[1], 5, 0);
+    WORKS(moesim_replay_merge(part, path, 2, &all, &err));
+    ck_assert_uint_eq(all.num_cells, 8);
+    ck_assert_uint_eq(all.num_plans, 1);
+    ck_assert_uint_eq(all.num_sessions, 2);
+    ck_assert(!moesim_replay_file_partial(&all));
+    for (uint32_t i = 0; i < 8; i++) {
+        ck_assert_uint_eq(all.cell[i].order, i);
+        ck_assert_uint_eq(all.cell[i].session, i < 5);
+    }
+    WORKS(moesim_replay_file_write(&all, test_path("all.h5"), &err));
+    moesim_replay_file_fini(&all);
+    WORKS(moesim_replay_file_read(test_path("all.h5"), &all, &err));
+    moesim_replay_file_fini(&all);
+    fill_file(&part[0], 3, 0);
+    fill_file(&part[1], 3, 2);
+    REFUSED(moesim_replay_merge(part, path, 2, &all, &err), MOESIM_E_USAGE, "b.h5: cell 2");
+    fill_file(&part[0], 1, 0);
+    fill_file(&part[1], 1, 2);
+    part[1].plan[0].decisions[0] = 'b';
+    REFUSED(moesim_replay_merge(part, path, 2, &all, &err), MOESIM_E_USAGE, "decided differently");
+    fill_file(&part[0], 1, 0);
+    fill_file(&part[1], 1, 2);
+    part[1].config.staging = 9;
+    REFUSED(moesim_replay_merge(part, path, 2, &all, &err), MOESIM_E_USAGE, "staging: 0 and 9");
+}
+END_TEST
+
+/* Refused with one line, or read as something that still fits together. */
+START_TEST(damage)
+{
+    moesim_error err = MOESIM_ERROR_INIT;
+    moesim_replay_file f;
+    static unsigned char data[1 << 18], copy[1 << 18];
+    moesim_rng rng;
+    fill_file(&f, 3, 0);
+    WORKS(moesim_replay_file_write(&f, test_path("raw.h5"), &err));
+    moesim_replay_file_fini(&f);
+    FILE *in = fopen(test_path("raw.h5"), "rb");
+    const size_t bytes = fread(data, 1, sizeof data, in);
+    ck_assert_int_eq(fclose(in), 0);
+    ck_assert(bytes > 0 && bytes < sizeof data);
+    moesim_rng_seed(&rng, 4);
+    size_t refused = 0;
+    for (int i = 0; i < 300; i++) {
+        memcpy(copy, data, bytes);
+        const size_t at = moesim_rng_below(&rng, (uint32_t)bytes), length = i % 10 == 0 ? at : bytes;
+        copy[at] ^= (unsigned char)(1u << moesim_rng_below(&rng, 8));
+        FILE *out = fopen(test_path("damaged.h5"), "wb");
+        ck_assert_uint_eq(fwrite(copy, 1, length, out), length);
+        ck_assert_int_eq(fclose(out), 0);
+        err = (moesim_error)MOESIM_ERROR_INIT;
+        const moesim_code code = moesim_replay_file_read(test_path("damaged.h5"), &f, &err);
+        ck_assert(code == MOESIM_OK || strchr(err.text, '\n') == NULL);
+        refused += code != MOESIM_OK;
+        moesim_replay_file_fini(&f);
+    }
+    ck_assert_uint_gt(refused, 30);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("grid");
+    TCase *cases = tcase_create("grid");
+    tcase_set_timeout(cases, 120);
+    tcase_add_test(cases, whole);
+    tcase_add_test(cases, time_limit);
+    tcase_add_test(cases, hurt);
+    tcase_add_test(cases, another_configuration);
+    tcase_add_test(cases, round_trip);
+    tcase_add_test(cases, parts);
+    tcase_add_test(cases, damage);
+    suite_add_tcase(suite, cases);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
