@@ -6,17 +6,21 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/log.h"
 
 #define PROGRAM "moesim-device"
+#define PAUSES 100               /* of 20 ms, after an interruption */
 
 extern char **environ;
 
@@ -85,6 +89,21 @@ moesim_code moesim_device_become(const char *verb, int argc, char **argv, moesim
     return code;
 }
 
+/* Ctrl-C reaches both programs at once; a signal that was sent to this one alone is passed on when the other has not ended
+ * by itself. */
+static bool wait_for(pid_t child, int *state)
+{
+    const struct timespec pause = {.tv_nsec = 20000000};
+    for (int waited = 0;;) {
+        const pid_t ended = waitpid(child, state, WNOHANG);
+        if (ended == child || (ended < 0 && errno != EINTR))
+            return ended == child;
+        (void)nanosleep(&pause, NULL);
+        if (moesim_interrupted() && ++waited == PAUSES)
+            (void)kill(child, SIGTERM);
+    }
+}
+
 moesim_code moesim_device_call(const char *verb, int argc, char **argv, int *status, moesim_error *err)
 {
     char path[PATH_MAX], **words = NULL;
@@ -99,9 +118,8 @@ moesim_code moesim_device_call(const char *verb, int argc, char **argv, int *sta
     const int failed = posix_spawn(&child, path, NULL, NULL, words, environ);
     if (failed != 0)
         code = moesim_fail(err, MOESIM_E_IO, "cannot start %s: %s", path, strerror(failed));
-    while (code == MOESIM_OK && waitpid(child, &state, 0) < 0)
-        if (errno != EINTR)
-            code = moesim_fail(err, MOESIM_E_IO, "cannot wait for %s: %s", path, strerror(errno));
+    if (code == MOESIM_OK && !wait_for(child, &state))
+        code = moesim_fail(err, MOESIM_E_IO, "cannot wait for %s: %s", path, strerror(errno));
     *status = WIFSIGNALED(state) ? 128 + WTERMSIG(state) : WEXITSTATUS(state);
     free(words);
     return code;

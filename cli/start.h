@@ -11,8 +11,8 @@
  * if that fails (USAGE where there is no such program: where it was looked for and how to get it). */
 moesim_code moesim_device_become(const char *verb, int argc, char **argv, moesim_error *err);
 
-/* Runs `moesim-device VERB argv[1] …` and waits; its exit status, or 128 + the number of the signal that ended it. Signals
- * reach it as they reach this process: both belong to one group. */
+/* Runs `moesim-device VERB argv[1] …` and waits; its exit status, or 128 + the number of the signal that ended it. Ctrl-C
+ * reaches both, which belong to one group; a signal to this process alone is passed on after two seconds. */
 moesim_code moesim_device_call(const char *verb, int argc, char **argv, int *status, moesim_error *err);
 
 #endif

@@ -27,7 +27,8 @@ static inline const char *random_trace(const char *name, uint64_t seed)
 {
     const struct test_shape shape = {
         .layers = 3, .experts = 24, .top_k = 4, .block_length = 6, .requests = 3, .blocks = 3, .prefill_rows = 9,
-        .max_steps = 5, .commit_passes = true, .empty_passes = true, .dummy_passes = true, .unused_slots = true, .edits = true, .redraw = .3,
+        .max_steps = 5, .commit_passes = true, .empty_passes = true, .dummy_passes = true, .unused_slots = true,
+        .edits = true, .redraw = .3,
     };
     struct test_trace t;
     test_trace_random(&t, &shape, seed);
