@@ -42,8 +42,9 @@ static const moesim_arg args[] = {
 const moesim_usage moesim_usage_profile_derive = {
     .command = "moesim profile derive",
     .synopsis = "--link RATE --dram RATE --hbm RATE [-o FILE] [options]",
-    .summary = "Derives a hardware profile from nominal rates by rules of thumb, for hardware that nobody has measured. Its "
-               "label is 'not measured', and the error that the same rules would have made on the H200 host is printed with it.",
+    .summary = "Derives a hardware profile from nominal rates by rules of thumb, for hardware that nobody has measured. "
+               "Its label is 'not measured', and the error that the same rules would have made on the H200 host is printed "
+               "with it.",
     .examples = "  moesim profile derive --link 64GB/s --dram 200GB/s --hbm 4.8TB/s -o guess.json\n"
                 "  moesim profile derive --nvbandwidth nv.json --dram 200GB/s --hbm 1.8TB/s --threads 8\n",
     .args = args,

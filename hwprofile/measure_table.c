@@ -213,8 +213,8 @@ static moesim_code load_both(moesim_bench *b, const moesim_raw_key *key, double 
         if (*copy > 0.0)
             return MOESIM_OK;
     }
-    return moesim_fail(err, MOESIM_E_INTERNAL, "the link copied nothing in %g s in which it was to be kept busy: the machine is "
-                       "too crowded, or the device is at fault", window / 2.0);
+    return moesim_fail(err, MOESIM_E_INTERNAL, "the link copied nothing in %g s in which it was to be kept busy: the machine "
+                       "is too crowded, or the device is at fault", window / 2.0);
 }
 
 static moesim_code sample_joint(moesim_bench *b, const moesim_raw_key *key, uint32_t repeat, double value[2], moesim_error *err)

@@ -64,7 +64,8 @@ static moesim_code rate_of(const char *path, const json_t *one, const char *name
     if (text != NULL && moesim_parse_real(text, 0.0, 1e7, "rate", &rate, NULL) != MOESIM_OK)
         rate = NAN;
     if (!(rate > 0.0) || !(rate <= 1e7))
-        return moesim_fail(err, MOESIM_E_FORMAT, "%s: %s: bandwidth_matrix[0][%u] is no rate in GB/s; " REMEDY, path, name, gpu);
+        return moesim_fail(err, MOESIM_E_FORMAT, "%s: %s: bandwidth_matrix[0][%u] is no rate in GB/s; " REMEDY, path, name,
+                           gpu);
     *out = rate * 1e9;
     return MOESIM_OK;
 }
