@@ -13,6 +13,8 @@
 
 #include "base/error.h"
 
+#define MOESIM_ARG_MAX_SEED 9e18   /* of --seed: JSON, in which configurations are kept, ends at 2^63 − 1 */
+
 typedef enum moesim_arg_type {
     MOESIM_ARG_FLAG,      /* bool */
     MOESIM_ARG_U64,       /* uint64_t within [min, max] */

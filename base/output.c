@@ -66,11 +66,14 @@ static moesim_code resolve(const char *path, char target[PATH_MAX], moesim_error
 {
     struct stat st;
     size_t folder_chars;
-    if (path[0] == '\0' || strlen(path) >= PATH_MAX - 32)
-        return moesim_fail(err, MOESIM_E_USAGE, "'%.80s' is not a usable name of an output file", path);
+    if (strlen(path) >= PATH_MAX - 32)
+        return moesim_fail(err, MOESIM_E_USAGE, "'%.80s…' is too long a name for an output file", path);
     const char *name = name_of(path, &folder_chars);
-    if (name[0] == '\0' || strlen(name) > NAME_MAX)
+    if (name[0] == '\0')
         return moesim_fail(err, MOESIM_E_USAGE, "'%.80s' is not a usable name of an output file", path);
+    if (strlen(name) > NAME_MAX)
+        return moesim_fail(err, MOESIM_E_USAGE, "'%.80s…' is too long a name for an output file: %zu bytes, at most %d", name,
+                           strlen(name), NAME_MAX);
     if (lstat(path, &st) != 0) {
         if (errno != ENOENT)
             return moesim_fail(err, MOESIM_E_IO, "cannot write '%s': %s", path, strerror(errno));

@@ -92,6 +92,14 @@ static moesim_code no_constants(moesim_pricing *out, moesim_error *err)
                        names_with(out->mode, out->profile, names, sizeof names));
 }
 
+/* overrides: "key=value,…". */
+static bool sets_bandwidth(const moesim_profile *p)
+{
+    static const char key[] = "link.bandwidth=";
+    const char *at = strstr(p->overrides, key);
+    return at != NULL && (at == p->overrides || at[-1] == ',');
+}
+
 static moesim_code choose_mode(const moesim_pricing_words *w, moesim_pricing *out, moesim_error *err)
 {
     out->mode = w->time >= 0 ? (enum moesim_time_mode)w->time : MOESIM_TIME_COUNT;
@@ -99,6 +107,9 @@ static moesim_code choose_mode(const moesim_pricing_words *w, moesim_pricing *ou
         return check_count(w, err);
     if (load_profile(w, out, err) != MOESIM_OK)
         return err->code;
+    if (w->bandwidth && sets_bandwidth(out->profile))
+        return moesim_fail(err, MOESIM_E_USAGE, "options --bandwidth and --set link.bandwidth both say how fast the link is; "
+                           "give one of them");
     if (w->time < 0)
         out->mode = out->profile->default_mode;
     if ((out->profile->modes >> (unsigned)out->mode & 1u) == 0)

@@ -62,7 +62,7 @@ static const moesim_arg args[] = {
     { "dtype", 0, MOESIM_ARG_CHOICE, AT(pricing.dtype), NULL, 0, 0, moesim_dtype_names, "Of its weights (default bf16)." },
     { "bound", 0, MOESIM_ARG_CHOICE, AT(modes.bound), NULL, 0, 0, moesim_bound_names,
       "Lower bound of what copies and CPU take per token, for every policy that does not prefetch; table and JSON." },
-    { "seed", 0, MOESIM_ARG_U64, AT(seed), "S", 0, 0, NULL, "Seed of random policies and of the intervals (default 1)." },
+    { "seed", 0, MOESIM_ARG_U64, AT(seed), "S", 0, MOESIM_ARG_MAX_SEED, NULL, "Seed of random policies and of the intervals (default 1)." },
     { "threads", 0, MOESIM_ARG_U64, AT(threads), "N", 1, MAX_THREADS, NULL,
       "Threads (default: one per processor); the output does not depend on it." },
     { "window", 0, MOESIM_ARG_BYTES, AT(window), "BYTES", 0, 0, NULL,

@@ -49,7 +49,7 @@ static const moesim_arg args[] = {
     { "staging", 0, MOESIM_ARG_U64, AT(staging), "N", 1, 65536, NULL, "Experts in the staging area (default 4)." },
     { "prefetch-budget", 0, MOESIM_ARG_U64, AT(prefetch_budget), "N", 0, UINT32_MAX, NULL,
       "Most prefetches that land per layer and pass (default: no limit)." },
-    { "seed", 0, MOESIM_ARG_U64, AT(seed), "S", 0, 0, NULL, "Of random policies and of the intervals (default 1)." },
+    { "seed", 0, MOESIM_ARG_U64, AT(seed), "S", 0, MOESIM_ARG_MAX_SEED, NULL, "Of random policies and of the intervals (default 1)." },
     { "from", 0, MOESIM_ARG_STRING, AT(from), "RESULT", 0, 0, NULL,
       "Take the configuration, traces included, from a result, and run it again: the same bytes." },
     { "output", 'o', MOESIM_ARG_STRING, AT(output), "FILE", 0, 0, NULL,

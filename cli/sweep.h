@@ -93,6 +93,9 @@ bool moesim_sweep_mine(const moesim_sweep *s, const moesim_sweep_part *part, siz
 
 /* sweep_plan.c: opens the traces, checks every word, lays out parts and cells, makes the configuration. */
 moesim_code moesim_sweep_plan(moesim_sweep *s, moesim_error *err);
+
+/* Nothing that is read may be written over, and nothing is begun that could not be written at the end. */
+moesim_code moesim_sweep_check_files(const moesim_sweep *s, moesim_error *err);
 void moesim_sweep_fini(moesim_sweep *s);
 
 /* sweep_config.c: the configuration as JSON (malloc'd), and the options of a configuration that a result holds. The texts of

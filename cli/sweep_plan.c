@@ -5,15 +5,13 @@
 #include "cli/sweep.h"
 
 #include <inttypes.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/options.h"
-#include "base/output.h"
+#include "base/paths.h"
 #include "cli/cli.h"
-#include "cli/outputs.h"
 
 /* ---- axes ------------------------------------------------------------------------------------------------------------ */
 
@@ -140,45 +138,13 @@ static moesim_code take_words(const moesim_list *given, const char *option, moes
 {
     moesim_code code = moesim_pricing_split(given, out, text, err);
     for (size_t i = 0; i < out->n && code == MOESIM_OK; i++)
+        if (out->item[i][0] == '\0')
+            code = moesim_fail(err, MOESIM_E_USAGE, "option --%s: there is a comma with nothing beside it", option);
+    for (size_t i = 0; i < out->n && code == MOESIM_OK; i++)
         for (size_t k = 0; k < i && code == MOESIM_OK; k++)
             if (strcmp(out->item[i], out->item[k]) == 0)
                 code = moesim_fail(err, MOESIM_E_USAGE, "option --%s: '%s' is given twice", option, out->item[i]);
     return code == MOESIM_OK && out->n == 0 ? moesim_list_add(out, NULL, err) : code;
-}
-
-/* Nothing that is read may be written over, and nothing is begun that could not be written at the end. */
-static moesim_code check_files(const moesim_sweep *s, moesim_error *err)
-{
-    const moesim_sweep_options *o = s->options;
-    moesim_output *out = NULL;
-    char partial[PATH_MAX + 16] = "";
-    if (o->output != NULL)
-        (void)snprintf(partial, sizeof partial, "%s.partial", o->output);
-    const moesim_named_file output[] = {
-        { "option --output", o->output }, { "the working file", o->output != NULL ? partial : NULL },
-        { "option --csv", o->csv },
-    };
-    const moesim_named_file from = { "option --from", o->from };
-    const moesim_named_file apart[] = { from, output[2] };
-    moesim_code code = moesim_check_outputs(&from, 1, output, 3, err);
-    if (code == MOESIM_OK)
-        code = moesim_check_numbered(apart, 2, partial, err);
-    for (size_t i = 0; i < s->num_traces && code == MOESIM_OK; i++) {
-        const moesim_named_file trace = { "the trace", s->trace[i].path };
-        code = moesim_check_outputs(&trace, 1, output, 3, err);
-        if (code == MOESIM_OK)
-            code = moesim_check_numbered(&trace, 1, partial, err);
-    }
-    for (size_t i = 0; i < s->profile.n && code == MOESIM_OK; i++) {
-        const moesim_named_file profile = { "option --profile", s->profile.item[i] };
-        code = moesim_check_numbered(&profile, 1, partial, err);
-    }
-    if (code == MOESIM_OK)
-        code = moesim_check_sources(s->profile.item, s->profile.n, s->policy, s->num_policies, output, 3, err);
-    if (code == MOESIM_OK && o->output != NULL)
-        code = moesim_output_open_file(o->output, &out, err);
-    moesim_output_discard(&out);
-    return code == MOESIM_OK && o->csv != NULL ? moesim_output_try(o->csv, err) : code;
 }
 
 static moesim_code read_axes(moesim_sweep *s, moesim_error *err)
@@ -187,7 +153,8 @@ static moesim_code read_axes(moesim_sweep *s, moesim_error *err)
     if (open_traces(s, err) != MOESIM_OK || add_policies(s, err) != MOESIM_OK ||
         each_word(s, &o->bandwidth, add_bandwidth, err) != MOESIM_OK || each_word(s, &o->batch, add_batch, err) != MOESIM_OK ||
         take_words(&o->profile, "profile", &s->profile, &s->profile_text, err) != MOESIM_OK ||
-        take_words(&o->dtype, "dtype", &s->dtype, &s->dtype_text, err) != MOESIM_OK || check_files(s, err) != MOESIM_OK)
+        take_words(&o->dtype, "dtype", &s->dtype, &s->dtype_text, err) != MOESIM_OK ||
+        moesim_sweep_check_files(s, err) != MOESIM_OK)
         return err->code;
     if (s->num_bandwidths == 0)
         s->bandwidth[s->num_bandwidths++] = 0;

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cli/run.h"
 #include "cli/run_text.h"
 #include "cli/sweep.h"
 
@@ -163,25 +164,57 @@ static void breaks(const moesim_sweep_part *part, const moesim_table *t, const m
     }
 }
 
+/* What stands behind names and marks, as `moesim run` says it. */
+static void note_policies(const moesim_sweep *s, const moesim_table *t, FILE *out)
+{
+    bool clairvoyant = false, non_causal = false, experimental = false, found_on = false;
+    for (size_t row = 0; row < t->rows; row++) {
+        clairvoyant = clairvoyant || moesim_cell_whole(t, "clairvoyant", row) != 0;
+        non_causal = non_causal || moesim_cell_whole(t, "non_causal", row) != 0;
+    }
+    for (size_t i = 0; i < s->num_policies; i++)
+        experimental = experimental || strcmp(s->policy[i].policy->name, "surv") == 0;
+    for (size_t i = 0; i < s->num_traces; i++)
+        found_on = found_on || strcmp(s->trace[i].info->model_id, MOESIM_SURV_MODEL) == 0;
+    if (clairvoyant)
+        fputs("* clairvoyant: reads the future, a bound and not a policy one can build\n", out);
+    if (non_causal)
+        fputs("! non-causal: uses what no real system has at that moment\n", out);
+    if (clairvoyant && s->options->modes.scope == MOESIM_SCOPE_GLOBAL)
+        fputs("in scope global every miss is admitted: belady is belady-forced, in bytes\n", out);
+    if (experimental)
+        fprintf(out, "surv is experimental: found on traces of %s\n",
+                found_on ? "a model of these, so in-sample there" : "one small model");
+}
+
+static void note_intervals(const moesim_sweep *s, const moesim_table *t, FILE *out)
+{
+    int64_t least = INT64_MAX;
+    for (size_t row = 0; row < t->rows; row++) {
+        const int64_t n = moesim_cell_whole(t, "requests", row);
+        least = n < least ? n : least;
+    }
+    fprintf(out, "%zu cell%s, seed %" PRIu64 "; %s", t->rows, t->rows == 1 ? "" : "s", s->options->seed,
+            least < 2 ? "one request gives no interval and tells no policies apart.\n" : "");
+    if (least > 1)
+        fprintf(out, "95 %% intervals from at most %u resamples of requests.\n", MOESIM_RESAMPLES);
+    if (least > 1 && least < 6)
+        fputs("With fewer than 6 requests an interval is little more than their range, and no\n"
+              "difference can reach p < 0.05.\n", out);
+}
+
 static void notes(const moesim_sweep *s, const moesim_result *r, FILE *out)
 {
     const moesim_table *t = moesim_sweep_cells(r);
     const char *shard = moesim_result_get(r, "shard");
-    bool clairvoyant = false;
-    for (size_t row = 0; row < t->rows; row++)
-        clairvoyant = clairvoyant || moesim_cell_whole(t, "clairvoyant", row) != 0;
     fputs(rule, out);
-    if (clairvoyant)
-        fputs("* clairvoyant: reads the future, a bound and not a policy one can build\n", out);
-    if (clairvoyant && s->options->modes.scope == MOESIM_SCOPE_GLOBAL)
-        fputs("in scope global every miss is admitted: belady is belady-forced, in bytes\n", out);
+    note_policies(s, t, out);
     if (moesim_table_find(t, MOESIM_TPOT_BOUND) != NULL)
         fputs("at least: offline-cost, the TPOT that no policy of fixed slots without prefetch\n"
               "can be below, whoever decides\n", out);
     if (shard != NULL)
         fprintf(out, "shard %s: what is found holds for these cells alone; merge the shards\n", shard);
-    fprintf(out, "%zu cells, seed %" PRIu64 "; 95 %% intervals from at most %u resamples of requests.\n", t->rows,
-            s->options->seed, MOESIM_RESAMPLES);
+    note_intervals(s, t, out);
     fputs("All figures of all cells: --format csv, --format json, -o FILE.h5\n", out);
 }
 
