@@ -36,7 +36,7 @@ static double scale(double a, double b, double x, double y)
     return fmax(a + b * x, 0.01 * y);
 }
 
-static void judge(const double *x, const double *y, size_t n, moesim_line *out)
+void moesim_fit_judge(const double *x, const double *y, size_t n, moesim_line *out)
 {
     double square = 0.0;
     out->worst = 0.0;
@@ -95,6 +95,6 @@ moesim_code moesim_fit_line(const double *x, const double *y, size_t n, moesim_l
         out->a = a;
         out->b = b;
     }
-    judge(x, y, n, out);
+    moesim_fit_judge(x, y, n, out);
     return MOESIM_OK;
 }

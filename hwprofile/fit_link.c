@@ -30,6 +30,7 @@ static void through_zero(const moesim_gathered *g, moesim_line *line)
         rate[i] = g->y[i] / g->x[i];
     line->a = 0.0;
     line->b = moesim_raw_sort_median(rate, g->n);
+    moesim_fit_judge(g->x, g->y, g->n, line);
 }
 
 static moesim_code line_of(const moesim_fitting *f, const moesim_gathered *g, const char *what, moesim_line *line,

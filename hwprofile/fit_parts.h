@@ -15,6 +15,9 @@ typedef struct moesim_line { double a, b, residual, worst; size_t worst_at; } mo
 /* Robust regression (bisquare) of relative errors, 3 ≤ n ≤ MOESIM_LINE_POINTS, x and y positive, at least two different x. */
 moesim_code moesim_fit_line(const double *x, const double *y, size_t n, moesim_line *out, moesim_error *err);
 
+/* Residual and worst point of a line that was found otherwise. */
+void moesim_fit_judge(const double *x, const double *y, size_t n, moesim_line *line);
+
 /* A fit under way: what is known so far is in *profile. */
 typedef struct moesim_fitting {
     const moesim_raw *raw;

@@ -64,7 +64,7 @@ double fake_expert(double tokens, double threads)
 
 static double copy_seconds(double bytes)
 {
-    return fake.alpha + bytes / fake.beta;
+    return fmax(fake.alpha + bytes / fake.beta, 1e-7);
 }
 
 /* ---- the device ------------------------------------------------------------------------------------------------------ */

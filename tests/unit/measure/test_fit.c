@@ -270,6 +270,20 @@ START_TEST(copies_of_events)
 }
 END_TEST
 
+/* Small copies that seem to take less than nothing make a line through 0, judged as such. */
+START_TEST(no_start)
+{
+    fake = fake_usual;
+    fake.alpha = -0.5e-6;
+    fake_measure(false, &raw);
+    fit_ok(&options);
+    ck_assert_double_eq(profile.link_alpha.value, 0.0);
+    near("link.bandwidth", profile.link_bandwidth.value, fake.beta, 0.05);
+    ck_assert_double_gt(profile.link_bandwidth.residual, 0.05);
+    moesim_raw_fini(&raw);
+}
+END_TEST
+
 /* Takes every point away that `out` picks. */
 static void without(bool (*out)(const moesim_raw_point *p))
 {
@@ -323,4 +337,4 @@ START_TEST(too_few)
 END_TEST
 
 RUN_TESTS("fit", exact, as_file, noisy, one_wild_copy, one_wild_elsewhere, nothing_slowed, some_slowed, slow_gpu, long_tail,
-          fewer_threads, copies_of_events, too_few)
+          fewer_threads, copies_of_events, no_start, too_few)
