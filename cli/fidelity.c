@@ -25,7 +25,7 @@ const moesim_usage moesim_usage_fidelity = {
                "decision, with moesim-device, and prints predicted and measured time per output token and miss time with "
                "intervals, errors of events and passes, the order of policies, and what each effect of the model is worth. "
                "Exit status 77: there is no such device.",
-    .examples = "  moesim fidelity t.h5 --policy lru,oled,surv --cache 20,40,60 --as llada2.0-mini \\\n"
+    .examples = "  moesim fidelity t.h5 --policy lru,oled,surv --cache 20,40 --as llada2.0-mini \\\n"
                 "      --device cuda --profile h200-host -o raw.h5 --markdown table.md\n"
                 "  moesim fidelity --raw a.h5,b.h5 --profile mine.json --calibrate none\n",
     .args = args,

@@ -89,7 +89,7 @@ static void print_events(const moesim_fidelity_set *set, FILE *out)
 {
     const moesim_fidelity *f = &set->result;
     char name[40];
-    fprintf(out, "%sResiduals ln(measured / predicted), in percent, of every repeat%s\n"
+    fprintf(out, "%sResiduals ln(measured / predicted) in percent, every repeat%s\n"
                  "                         n  median  |50|   |90|   |99|\n", rule,
             f->num_test > 0 ? " of the test cells" : "");
     print_residuals("events", &f->variant[0].event, out);
@@ -123,10 +123,11 @@ static void print_order(const moesim_fidelity *f, FILE *out)
         fputs("order     no two test cells of one capacity: nothing to order\n", out);
         return;
     }
-    fprintf(out, "order     %zu of %zu pairs of one capacity have the right sign; measured intervals of\n"
-                 "          %zu (%s %%) are disjoint, of these %zu have the right sign\n", o->right, o->pairs, o->disjoint,
+    fprintf(out, "order     %zu of %zu pairs of one capacity have the right sign; measured intervals\n"
+                 "          of %zu (%s %%) are disjoint, of these %zu have the right sign\n", o->right, o->pairs, o->disjoint,
             moesim_text_percent((double)o->disjoint / (double)o->pairs, text[0]), o->disjoint_right);
-    fprintf(out, "          Kendall's tau-b %.3f; best policy right in %zu of %zu; regret %s mean,\n          %s worst\n",
+    fprintf(out, "          Kendall's tau-b %.3f; best policy right in %zu of %zu;\n"
+                 "          regret %s mean, %s worst\n",
             o->tau, o->top1, o->groups, moesim_text_size(o->regret, text[0]), moesim_text_size(o->worst_regret, text[1]));
 }
 
@@ -158,7 +159,7 @@ static void print_link(const moesim_fidelity *f, FILE *out)
 {
     char text[2][16];
     if (isnan(f->link_share))
-        fputs("link      not told: the device cannot say how long copies took, or no event waits\n          for them\n", out);
+        fputs("link      not told: the device cannot say how long copies took, or no event\n          waits for them\n", out);
     else
         fprintf(out, "link      %s %% of the profile's rate for whole experts where copies decide\n"
                      "          (least of any cell: %s %%)\n", moesim_text_percent(f->link_share, text[0]),

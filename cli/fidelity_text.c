@@ -172,8 +172,8 @@ void moesim_fidelity_print_intervals(const moesim_fidelity_set *set, FILE *out)
     const moesim_fidelity *f = &set->result;
     char line[500];
     snprintf(line, sizeof line, "Error = predicted / measured - 1. 95 %% intervals: of measurements by Student's t over "
-             "repeats (would measuring again give the same?); of errors from %" PRIu32 " bootstrap resamples of repeats and %zu "
-             "%s (would other passes?).", f->resamples, f->num_units,
+             "repeats (would measuring again give the same?); of errors from %" PRIu32 " bootstrap resamples of repeats and "
+             "%zu %s (would other passes?).", f->resamples, f->num_units,
              f->unit_is_request ? "requests" : "runs of consecutive passes, since there are too few requests to resample");
     moesim_args_row(out, "", 0, 0, line);
 }

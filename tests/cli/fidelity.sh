@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# moesim replay and moesim fidelity from a trace to the report, on device null: what is executed and said, not how long it
+# takes.
+# usage: fidelity.sh MOESIM SOURCE_ROOT
+set -u
+LC_ALL=C
+moesim=$(realpath -e -- "$1") || exit 2
+root=$(realpath -e -- "$2") || exit 2
+work=$(mktemp -d) || exit 2
+trap 'rm -rf -- "$work"' EXIT
+cd "$work" || exit 2
+bad=0
+
+complain() {
+    echo "$*"
+    bad=1
+}
+
+# STATUS WORDS…: runs moesim, leaves out and err.
+expect() {
+    local wanted=$1 status=0
+    shift
+    "$moesim" "$@" </dev/null >out 2>err || status=$?
+    [ "$status" -eq "$wanted" ] || complain "moesim $*: exit status $status, not $wanted: $(tail -n 3 err)"
+}
+
+# TEXT FILE: FILE holds TEXT.
+holds() {
+    grep -qF -- "$1" "$2" || complain "missing in $2: $1"
+}
+
+small=(--hidden 64 --intermediate 64 --device null)
+expect 0 trace select "$root/traces/samples/sample.h5" t.h5 --requests 0:1 --layers 0:2
+expect 0 trace select "$root/traces/samples/sample.h5" other.h5 --requests 1:2 --layers 0:2
+
+# a grid, its report, and the report again from the raw file, to the byte
+expect 0 fidelity t.h5 --policy lru,oled --cache 40,100 "${small[@]}" --repeat 2 -o raw.h5 --csv cells.csv --markdown table.md
+holds "counts    5 of 5 cells executed exactly what was predicted" out
+holds "on lru:100 alone: link x" out
+cp out first
+while IFS= read -r line; do
+    line=${line//[$'\x80'-$'\xbf']/}
+    [ "${#line}" -le 80 ] || complain "longer than 80 columns: $line"
+done <out
+[ "$(grep -c ',test,1,2,' cells.csv)" -eq 3 ] || complain "three test cells of two repeats were expected"
+[ "$(grep -c ',calibration,1,2,' cells.csv)" -eq 1 ] || complain "one calibration cell was expected"
+[ "$(grep -c ',reference,1,2,' cells.csv)" -eq 1 ] || complain "one reference was expected"
+holds "| full (reference) | 256 |" table.md
+expect 0 fidelity --raw raw.h5
+cmp -s first out || complain "a report from the raw file differs"
+
+# the same grid once more executes nothing, and more repeats are added to it
+cp raw.h5 before.h5
+expect 0 fidelity t.h5 --policy lru,oled --cache 40,100 "${small[@]}" --repeat 3 -o raw.h5 --format csv
+[ "$(grep -c ',1,3,' out)" -eq 5 ] || complain "five cells of three repeats were expected"
+
+# what is fitted
+expect 0 fidelity t.h5 --raw raw.h5 --calibrate none --format json
+holds '"calibration": null' out
+holds '"test_cells": 4' out
+expect 0 fidelity t.h5 --raw raw.h5 --calibrate oled:40 --set link.alpha=1us
+holds "on oled:40 alone: link x" out
+holds "set link.alpha=1us" out
+expect 2 fidelity --raw raw.h5 --calibrate oled:41
+holds "the grid has no cell of policy oled at capacity 41" err
+expect 2 fidelity --raw raw.h5 --calibrate oled
+holds "is no POLICY:CACHE" err
+
+# one policy, by name and by its log
+expect 0 replay t.h5 --policy surv --cache 60 "${small[@]}"
+holds "counts    1 of 1 cells executed exactly what was predicted" out
+expect 0 run t.h5 --policy surv --cache 60 --decisions log.h5
+expect 0 replay t.h5 --decisions log.h5 "${small[@]}" -o replayed.h5
+holds "counts    1 of 1 cells executed exactly what was predicted" out
+expect 0 replay t.h5 --raw replayed.h5 --format json
+holds '"policy": "surv"' out
+
+# what cannot be
+expect 2 fidelity other.h5 --raw raw.h5
+holds "is not the trace that was executed" err
+expect 2 fidelity --policy lru --cache 40 --device null
+holds "no trace to execute" err
+expect 1 fidelity --raw t.h5
+holds "not a result" err
+expect 2 fidelity --raw raw.h5 --csv raw.h5
+expect 2 fidelity t.h5 --policy lru --cache 40 --device nul -o no.h5
+[ ! -e no.h5 ] || complain "a raw file of no device"
+expect 2 fidelity --raw raw.h5 --profile paper-a
+holds "has no constants for mode model" err
+
+# alone, without its device program
+mkdir alone
+cp -- "$moesim" alone/moesim
+PATH=/nonexistent alone/moesim replay t.h5 --policy lru --cache 40 --device null >out 2>err &&
+    complain "replay without moesim-device"
+holds "moesim-device" err
+exit "$bad"

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The witness on a CPU, from a trace to the table. Skipped where python3 has no torch or h5py.
+# usage: test.sh MOESIM SOURCE_ROOT PLUGIN_FOLDER
+set -euo pipefail
+moesim=$(realpath -e -- "$1") root=$(realpath -e -- "$2")
+HDF5_PLUGIN_PATH=$(realpath -e -- "$3")
+export HDF5_PLUGIN_PATH
+python=${MOESIM_PYTHON:-python3}
+if ! "$python" -c 'import h5py, numpy, torch' 2>/dev/null; then
+    echo "skipped: $python has no torch, h5py and numpy (MOESIM_PYTHON names another python3)"
+    exit 77
+fi
+work=$(mktemp -d)
+trap 'rm -rf -- "$work"' EXIT
+cd "$work"
+witness=$root/tests/witness/witness.py
+"$moesim" trace select "$root/traces/samples/sample.h5" t.h5 --requests 0:1 --layers 0:2 --compression gzip >/dev/null
+"$moesim" fidelity t.h5 --policy lru --cache 60,100 --hidden 64 --intermediate 64 --device null --repeat 2 -o raw.h5 \
+    >/dev/null 2>&1
+"$moesim" run t.h5 --policy lru --cache 60 --decisions lru.h5 >/dev/null
+"$moesim" run t.h5 --policy full --cache 256 --decisions full.h5 >/dev/null
+"$python" "$witness" prepare --raw raw.h5 --trace t.h5 --decisions lru.h5 full.h5 -o work.npz
+"$python" "$witness" run work.npz -o times.npz --device cpu --repeat 1 --verify 40 --no-warm --pool 64 --threads 1
+"$python" "$witness" write work.npz times.npz --raw raw.h5 -o witness.h5
+"$moesim" fidelity t.h5 --raw raw.h5 --witness witness.h5 --calibrate none --format csv >out.csv
+grep -c '^witness,' out.csv | grep -qx 2
+grep -q '^witness,lru,60,,test,1,1,' out.csv
+# another log than the raw file's must not pass
+"$moesim" run t.h5 --policy lfu --cache 60 --decisions other.h5 >/dev/null
+if "$python" "$witness" prepare --raw raw.h5 --trace t.h5 --decisions other.h5 -o no.npz 2>err; then
+    echo "a log of no plan was taken"
+    exit 1
+fi
+grep -q 'no decision log fits' err
+echo "the witness agrees on what was decided"
