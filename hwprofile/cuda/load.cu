@@ -9,10 +9,10 @@
 static cudaError_t one_copy(struct moesim_cuda *d, struct moesim_cuda_load *l)
 {
     const size_t places = d->sizes.pool / l->bytes, at = l->copies % (places > 0 ? places : 1) * l->bytes;
-    const cudaEvent_t mine = l->ring[l->copies % MOESIM_LOAD_RING];
+    const cudaEvent_t mine = l->ring[l->copies % MOESIM_LOAD_EVENTS];
     cudaError_t e = cudaSuccess;
     if (l->copies >= MOESIM_LOAD_RING)
-        e = cudaEventSynchronize(mine);
+        e = cudaEventSynchronize(l->ring[(l->copies - MOESIM_LOAD_RING) % MOESIM_LOAD_EVENTS]);
     if (e == cudaSuccess)
         e = cudaMemcpyAsync(d->bench, (const uint8_t *)d->pool + at, l->bytes, cudaMemcpyHostToDevice, d->copy);
     if (e == cudaSuccess)
@@ -62,15 +62,20 @@ moesim_code moesim_cuda_load_end(moesim_device *device, uint64_t *bytes, double 
     float milliseconds = 0;
     if (!l->running)
         return moesim_fail(err, MOESIM_E_INTERNAL, "device cuda, load_end: load_begin did not come before");
-    moesim_cuda_read_pcie(d);            /* the link is busy now */
     __atomic_store_n(&l->stop, 1, __ATOMIC_RELEASE);
     (void)pthread_join(l->thread, NULL);
     l->running = false;
     if (l->result != cudaSuccess)
         return moesim_cuda_fail(d, l->result, "copying under load", err);
+    /* What was queued when the caller stopped ran without the caller's load: copies that had ended by then count, where
+     * there are any. */
+    const bool full = l->copies > MOESIM_LOAD_RING;
+    const uint64_t counted = full ? l->copies - MOESIM_LOAD_RING : l->copies;
+    moesim_cuda_read_pcie(d);            /* the link is busy still */
     MOESIM_TRY(moesim_cuda_wait(d, l->end, err));
-    MOESIM_CUDA(d, cudaEventElapsedTime(&milliseconds, l->begin, l->end), err);
-    *bytes = l->copies * (uint64_t)l->bytes;
+    MOESIM_CUDA(d, cudaEventElapsedTime(&milliseconds, l->begin, full ? l->ring[(counted - 1) % MOESIM_LOAD_EVENTS] : l->end),
+                err);
+    *bytes = counted * (uint64_t)l->bytes;
     *seconds = (double)milliseconds * 1e-3;
     return MOESIM_OK;
 }

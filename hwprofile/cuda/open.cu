@@ -131,8 +131,8 @@ static moesim_code make_streams(struct moesim_cuda *d, moesim_error *err)
         MOESIM_CUDA(d, cudaEventCreateWithFlags(plain[i], cudaEventDisableTiming), err);
     for (size_t i = 0; i < MOESIM_COPY_RING; i++)
         MOESIM_CUDA(d, cudaEventCreateWithFlags(&d->landed[i], cudaEventDisableTiming), err);
-    for (size_t i = 0; i < MOESIM_LOAD_RING; i++)
-        MOESIM_CUDA(d, cudaEventCreateWithFlags(&d->load.ring[i], cudaEventDisableTiming | cudaEventBlockingSync), err);
+    for (size_t i = 0; i < MOESIM_LOAD_EVENTS; i++)
+        MOESIM_CUDA(d, cudaEventCreateWithFlags(&d->load.ring[i], cudaEventBlockingSync), err);
     for (size_t i = 0; i < sizeof timed / sizeof timed[0]; i++)
         MOESIM_CUDA(d, cudaEventCreate(timed[i]), err);
     return moesim_cuda_moved_room(d, (uint32_t)room, err);
@@ -227,7 +227,7 @@ static void destroy_streams(struct moesim_cuda *d)
     for (size_t i = 0; i < MOESIM_COPY_RING; i++)
         if (d->landed[i] != NULL)
             (void)cudaEventDestroy(d->landed[i]);
-    for (size_t i = 0; i < MOESIM_LOAD_RING; i++)
+    for (size_t i = 0; i < MOESIM_LOAD_EVENTS; i++)
         if (d->load.ring[i] != NULL)
             (void)cudaEventDestroy(d->load.ring[i]);
     for (uint32_t i = 0; i < d->moved_room; i++) {

@@ -24,7 +24,8 @@ extern "C" {
 
 #define MOESIM_COPY_RING 64u     /* "has landed" events of copies, used in turn */
 #define MOESIM_FEED_AHEAD 4u     /* copies queued at once while the CPU's result is outstanding */
-#define MOESIM_LOAD_RING 8u      /* copies that load_begin keeps queued */
+#define MOESIM_LOAD_RING 16u     /* copies that load_begin keeps queued: milliseconds, so that a late thread leaves no gap */
+#define MOESIM_LOAD_EVENTS (2u * MOESIM_LOAD_RING)   /* the events of copies that have ended stay readable */
 #define MOESIM_QUEUE_MAX 400u    /* operations queued behind a latch: fewer than a stream takes before it blocks the host */
 
 /* What `other` and the head multiply with; NULL without them. All seeded random bf16, `layers` copies of a layer's weights in
@@ -58,7 +59,7 @@ struct moesim_cuda_load {
     uint64_t copies;
     cudaError_t result;                  /* of the thread */
     const char *call;
-    cudaEvent_t ring[MOESIM_LOAD_RING], begin, end;
+    cudaEvent_t ring[MOESIM_LOAD_EVENTS], begin, end;
 };
 
 struct moesim_cuda {
