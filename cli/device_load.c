@@ -285,9 +285,11 @@ static void say_begin(const moesim_device_session *s, const moesim_bench_config 
     const moesim_trace_info *t = moesim_trace_get_info(s->trace);
     printf("trace    %s, requests %" PRIu64 ":%" PRIu64 "; %u layers of %u experts, top %u\n", s->path, c->request_begin,
            c->request_end, t->num_layers, t->num_experts, t->top_k);
-    printf("experts  %u x %u bf16%s%s, other %s, decisions %s\n", c->hidden, c->intermediate,
-           s->geometry != NULL ? ", sizes of " : "", s->geometry != NULL ? s->geometry->name : "",
-           moesim_off_on[s->words->other], moesim_replay_modes[s->words->mode]);
+    if (s->geometry != NULL)
+        printf("model    routing of %s executed as %s (%u layers there, %u here)\n",
+               t->model_id[0] != '\0' ? t->model_id : "an unnamed model", s->geometry->name, s->geometry->moe_layers,
+               t->num_layers);
+    printf("experts  %u x %u bf16, other %s, decisions %s\n", c->hidden, c->intermediate, moesim_off_on[s->words->other], moesim_replay_modes[s->words->mode]);
     (void)fflush(stdout);
 }
 

@@ -130,6 +130,17 @@ static moesim_code end_pass(moesim_instance *in, const moesim_window *w, const m
     return code;
 }
 
+/* What comes between two events. */
+MOESIM_INLINE moesim_code before(moesim_instance *in, const moesim_window *w, const moesim_step *step, uint32_t layer,
+                                 moesim_error *err)
+{
+    if (in->prefetch != NULL && moesim_prefetch_layer(in, w, step, layer, err) != MOESIM_OK)
+        return err->code;
+    if (!in->logs || in->at_pass)
+        return MOESIM_OK;
+    return moesim_log_gate(in, w, step, (size_t)(step - w->step) * w->num_layers + layer, err);
+}
+
 MOESIM_INLINE moesim_code run_step(moesim_instance *in, const moesim_window *w, const moesim_step *step, uint32_t words,
                                    moesim_error *err)
 {
@@ -137,9 +148,7 @@ MOESIM_INLINE moesim_code run_step(moesim_instance *in, const moesim_window *w, 
     const bool ordered = in->dispatches || in->logs;
     for (uint32_t l = 0; l < w->num_layers; l++) {
         moesim_turn *turn = &in->turn[in->at_pass ? l : 0];
-        if (in->prefetch != NULL && moesim_prefetch_layer(in, w, step, l, err) != MOESIM_OK)
-            return err->code;
-        if (in->logs && !in->at_pass && moesim_log_gate(in, w, step, first + l, err) != MOESIM_OK)
+        if (before(in, w, step, l, err) != MOESIM_OK)
             return err->code;
         split(in, w, turn, first + l, l, words);
         moesim_view_event(in, w, turn, first + l);
