@@ -16,6 +16,15 @@ static const char rule[] = "----------------------------------------------------
 
 /* ---- cells ----------------------------------------------------------------------------------------------------------- */
 
+/* As many digits as 13 columns hold. */
+static const char *interval_text(moesim_interval interval, char out[32])
+{
+    for (int digits = 4; digits > 1; digits--)
+        if (strlen(moesim_text_interval(interval, MS, digits, out)) <= 13)
+            return out;
+    return moesim_text_interval_fit(interval, MS, 2, 13, out);
+}
+
 static void print_cell(const moesim_fidelity_set *set, size_t i, bool miss, FILE *out)
 {
     const moesim_fidelity_cell *c = &set->cell[i];
@@ -25,7 +34,7 @@ static void print_cell(const moesim_fidelity_set *set, size_t i, bool miss, FILE
     fprintf(out, " %5" PRIu32 " %5s %7s %7s %-13s %7s %s\n", c->cache,
             c->cap > 0 ? moesim_text_fit(c->cap / 1e9, 5, text[0]) : "-",
             moesim_text_fit(MS * f->predicted, 7, text[1]), moesim_text_fit(MS * f->measured, 7, text[2]),
-            moesim_text_interval_fit(f->measured_interval, MS, 4, 13, ci[0]), moesim_text_error(f->error, text[3]),
+            interval_text(f->measured_interval, ci[0]), moesim_text_error(f->error, text[3]),
             moesim_text_error_interval(f->error_interval, ci[1]));
 }
 

@@ -21,7 +21,7 @@ witness=$root/tests/witness/witness.py
 "$moesim" run t.h5 --policy lru --cache 60 --decisions lru.h5 >/dev/null
 "$moesim" run t.h5 --policy full --cache 256 --decisions full.h5 >/dev/null
 "$python" "$witness" prepare --raw raw.h5 --trace t.h5 --decisions lru.h5 full.h5 -o work.npz
-"$python" "$witness" run work.npz -o times.npz --device cpu --repeat 1 --verify 40 --no-warm --pool 64 --threads 1
+"$python" "$witness" run work.npz -o times.npz --device cpu --repeat 1 --verify 40 --pool 64 --threads 1
 "$python" "$witness" write work.npz times.npz --raw raw.h5 -o witness.h5
 "$moesim" fidelity t.h5 --raw raw.h5 --witness witness.h5 --calibrate none --format csv >out.csv
 grep -c '^witness,' out.csv | grep -qx 2

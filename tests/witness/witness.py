@@ -52,7 +52,8 @@ def tokens_of(trace, log):
             row.append(rows)
             offset.append(offset[-1] + len(rows))
     rows = np.diff(begin)[passes]
-    return np.asarray(offset, np.int64), np.concatenate(row).astype(np.int32), rows.astype(np.int32)
+    kind = np.int16 if rows.max(initial=0) < 32768 else np.int32
+    return np.asarray(offset, np.int64), np.concatenate(row).astype(kind), rows.astype(np.int32)
 
 
 def prepare(a):
@@ -152,44 +153,39 @@ def has_grouped(torch, dev):
         return False
 
 
-class Layer:
-    """Slots of one layer and who is in them."""
-
-    def __init__(self, dev, slots, hidden, inter):
-        self.weight = dev.empty(max(slots, 1), 3 * inter, hidden)
-        self.slot, self.free = {}, list(range(max(slots, 1)))[::-1]
-
-
 class Loop:
+    """One plan: slots and indices are laid out before the clock runs, so that Python's own work does not show in the times."""
+
     def __init__(self, torch, dev, config, work, plan, pool, limit):
         self.torch, self.dev, self.pool, self.config = torch, dev, pool, config
-        self.hidden, self.inter = pool.hidden, pool.inter
+        self.hidden, self.inter, self.limit = pool.hidden, pool.inter, limit
         get = lambda name: work[f"{plan}/{name}"]
-        self.layer, self.rows, self.passes = get("layer"), get("rows"), get("pass")
+        self.layer, self.rows = get("layer"), get("rows")
         self.ids = {k: (get(f"{k}/offset"), get(f"{k}/expert").astype(np.int64)) for k in ("hits", "moved", "cpu", "evicted")}
         self.token_offset, self.token_row = get("token/offset"), get("token/row").astype(np.int64)
-        self.max_rows = int(config["max_rows"])
-        self.staging = [dev.empty(3 * self.inter, self.hidden) for _ in range(int(config["staging"]))]
-        self.aliases = limit
-        self.initial, self.peak = self.residents()
-        most = max(self.max_rows, 1)
+        counts = sum(np.diff(self.ids[k][0]).astype(np.int64) for k in ("hits", "moved", "cpu"))
+        self.first = np.concatenate([[0], np.cumsum(counts)])
+        self.max_rows, self.num_staging = int(config["max_rows"]), int(config["staging"])
         g = torch.Generator().manual_seed(2)
-        self.x_host = torch.randn(most, self.hidden, generator=g).to(torch.bfloat16)
+        self.x_host = torch.randn(self.max_rows, self.hidden, generator=g).to(torch.bfloat16)
         self.x = self.x_host.to(dev.name)
-        self.out = torch.zeros(most, self.hidden, dtype=torch.float32, device=dev.name)
-        self.routing = torch.zeros(most, 8, dtype=torch.int32, device=dev.name)
+        self.out = torch.zeros(self.max_rows, self.hidden, dtype=torch.float32, device=dev.name)
+        self.routing = torch.zeros(self.max_rows, 8, dtype=torch.int32, device=dev.name)
         self.row_on_device = torch.as_tensor(self.token_row, device=dev.name)
         self.zero = torch.zeros(1, dtype=torch.int64, device=dev.name)
         self.grouped = dev.gpu and has_grouped(torch, dev)
+        self.plan()
 
     def list(self, name, e):
         offset, expert = self.ids[name]
         return expert[offset[e]:offset[e + 1]]
 
+    # -- before the clock runs
+
     def residents(self):
         """Who is resident before the first event, and the most of each layer, from the log alone."""
         layers = int(self.config["num_layers"])
-        initial, known, now, peak = ([set() for _ in range(layers)] for _ in range(4))
+        initial, known, now = ([set() for _ in range(layers)] for _ in range(3))
         size = [0] * layers
         for e, l in enumerate(self.layer):
             for x in self.list("hits", e):
@@ -201,18 +197,56 @@ class Loop:
                     initial[l].add(x), known[l].add(x)
                 now[l].discard(x)
             size[l] = max(size[l], len(now[l]))
-        return initial, [max(n, len(i)) for n, i in zip(size, initial)]
+        return initial, [max(n, len(i)) + 1 for n, i in zip(size, initial)]
+
+    def plan(self):
+        initial, self.num_slots = self.residents()
+        aliased = self.limit is not None and max(self.num_slots) > self.limit
+        if aliased and any(len(m) for m in (self.ids["moved"][1], self.ids["cpu"][1])):
+            fail("--most-slots is for full residency alone")
+        slot, free, self.fill = [], [], []
+        for l, residents in enumerate(initial):
+            self.num_slots[l] = self.limit if aliased else self.num_slots[l]
+            place = {x: i % self.num_slots[l] for i, x in enumerate(sorted(residents))}
+            slot.append(place)
+            free.append(list(range(len(place), self.num_slots[l])))
+            self.fill += [(l, i, int(x)) for x, i in place.items()]
+        self.copies, self.hit_slots, index, offs, self.hit_at, next_ring = [], [], [], [], [0], 0
+        for e, l in enumerate(self.layer):
+            hits, moved, evicted = self.list("hits", e), list(self.list("moved", e)), set(self.list("evicted", e))
+            at = [slot[l][x] for x in hits]
+            order = np.argsort(at, kind="stable")
+            index += [self.token_rows(e, i) for i in order]
+            self.hit_at.append(self.hit_at[-1] + sum(len(self.token_rows(e, i)) for i in order))
+            ends = np.zeros(self.num_slots[l], np.int32)
+            for i in order:
+                ends[at[i]] += len(self.token_rows(e, i))
+            offs.append(np.cumsum(ends).astype(np.int32))
+            self.hit_slots.append(at)
+            # what was free, or leaves without being read here, comes before slots that hits still read
+            read = {slot[l].pop(x) for x in evicted & set(hits)}
+            free[l] += [slot[l].pop(x) for x in sorted(evicted - set(hits)) if x in slot[l] and x not in moved]
+            copies = []
+            for x in moved:
+                if x in evicted:
+                    copies.append((int(x), None, next_ring, False))
+                    next_ring = (next_ring + 1) % self.num_staging
+                    continue
+                after = not free[l]
+                slot[l][x] = read.pop() if after else free[l].pop()
+                copies.append((int(x), slot[l][x], None, after))
+            free[l] += sorted(read)
+            self.copies.append(copies)
+        as_device = lambda parts, kind: self.torch.as_tensor(np.concatenate(parts or [np.zeros(0, kind)]), device=self.dev.name)
+        self.hit_index, self.hit_offs = as_device(index, np.int64), as_device(offs, np.int32)
+        self.offs_at = np.concatenate([[0], np.cumsum([len(o) for o in offs])])
 
     def start(self):
-        self.layers = []
-        for l, n in enumerate(self.peak):
-            full = self.aliases is not None and n > self.aliases
-            layer = Layer(self.dev, self.aliases if full else n + 1, self.hidden, self.inter)
-            for i, x in enumerate(sorted(self.initial[l])):
-                layer.slot[x] = i % self.aliases if full else layer.free.pop()
-                layer.weight[layer.slot[x]].copy_(self.pool.of(l, int(x)))
-            self.layers.append(layer)
-        self.ring_free, self.next = [None] * len(self.staging), 0
+        self.weight = [self.dev.empty(n, 3 * self.inter, self.hidden) for n in self.num_slots]
+        self.staging = [self.dev.empty(3 * self.inter, self.hidden) for _ in range(self.num_staging)]
+        self.ring_free = [None] * self.num_staging
+        for l, slot, expert in self.fill:
+            self.weight[l][slot].copy_(self.pool.of(l, expert))
         self.dev.sync()
 
     # -- one event
@@ -223,68 +257,39 @@ class Loop:
         rows = self.token_row[self.token_offset[first]:self.token_offset[first + 1]]
         return rows if self.rows[e] <= self.max_rows else np.zeros(1, np.int64)
 
-    def on_device(self, e, at):
-        """The same, as an index that needs no copy."""
-        first = self.first[e] + at
-        long = self.rows[e] > self.max_rows
-        return self.zero if long else self.row_on_device[self.token_offset[first]:self.token_offset[first + 1]]
-
     def add_expert(self, e, at, weight):
-        rows = self.on_device(e, at)
+        first = self.first[e] + at
+        rows = self.row_on_device[self.token_offset[first]:self.token_offset[first + 1]]
+        rows = self.zero if self.rows[e] > self.max_rows else rows
         self.out.index_add_(0, rows, expert_output(self.torch, self.x[rows], weight, self.inter).float())
 
-    def hits(self, e, layer):
-        torch, hits = self.torch, self.list("hits", e)
-        rows = [self.token_rows(e, i) for i in range(len(hits))]
-        if len(hits) == 0:
+    def hits(self, e, l):
+        torch, weight = self.torch, self.weight[l]
+        if len(self.hit_slots[e]) == 0:
             return
         if not self.grouped:
-            for i, expert in enumerate(hits):
-                self.add_expert(e, i, layer.weight[layer.slot[expert]])
+            for i, slot in enumerate(self.hit_slots[e]):
+                self.add_expert(e, i, weight[slot])
             return
-        order = sorted(range(len(hits)), key=lambda i: layer.slot[hits[i]])
-        ends, flat = np.zeros(len(layer.weight), np.int32), np.concatenate([rows[i] for i in order])
-        for i in order:
-            ends[layer.slot[hits[i]]] += len(rows[i])
-        index = torch.as_tensor(flat, device=self.dev.name)
-        offs = torch.as_tensor(np.cumsum(ends).astype(np.int32), device=self.dev.name)
-        gate_up = layer.weight[:, :2 * self.inter].transpose(1, 2)
-        h = torch._grouped_mm(self.x[index], gate_up, offs=offs)
+        index, offs = self.hit_index[self.hit_at[e]:self.hit_at[e + 1]], self.hit_offs[self.offs_at[e]:self.offs_at[e + 1]]
+        h = torch._grouped_mm(self.x[index], weight[:, :2 * self.inter].transpose(1, 2), offs=offs)
         h = torch.nn.functional.silu(h[:, :self.inter]) * h[:, self.inter:]
-        self.out.index_add_(0, index, torch._grouped_mm(h, layer.weight[:, 2 * self.inter:], offs=offs).float())
+        self.out.index_add_(0, index, torch._grouped_mm(h, weight[:, 2 * self.inter:], offs=offs).float())
 
-    def place(self, e, layer, kept, evicted, moved):
-        """Slots of the moved experts: (weights, event after which they may be overwritten, ring place or None)."""
-        active = set(self.list("hits", e)) | set(moved)
-        gone = [x for x in evicted if x in layer.slot and x not in moved]
-        for x in sorted(gone, key=lambda x: x in active):
-            layer.free.insert(0 if x in active else len(layer.free), layer.slot.pop(x))
-        after_hits = self.dev.event() if self.dev.gpu else None
-        out = []
-        for x in moved:
-            if x in kept:
-                layer.slot[x] = layer.free.pop()
-                out.append((layer.weight[layer.slot[x]], after_hits if len(gone) > 0 else None, None))
-            else:
-                place, self.next = self.next, (self.next + 1) % len(self.staging)
-                out.append((self.staging[place], self.ring_free[place], place))
-        return out
-
-    def moved(self, e, layer, l):
-        moved, evicted = self.list("moved", e), set(self.list("evicted", e))
-        places = self.place(e, layer, set(moved) - evicted, evicted, list(moved))
-        n = len(self.list("hits", e))
-        for i, (x, (weight, free, ring)) in enumerate(zip(moved, places)):
-            self.dev.wait(self.ring_free[ring] if ring is not None else free, on_copies=True)
-            self.dev.copy(weight, self.pool.of(l, int(x)))
+    def moved(self, e, l):
+        n, after_hits = len(self.hit_slots[e]), self.dev.event()
+        for i, (x, slot, ring, after) in enumerate(self.copies[e]):
+            to = self.staging[ring] if slot is None else self.weight[l][slot]
+            self.dev.wait(self.ring_free[ring] if slot is None else after_hits if after else None, on_copies=True)
+            self.dev.copy(to, self.pool.of(l, x))
             self.dev.wait(self.dev.event(on_copies=True))
-            self.add_expert(e, n + i, weight)
-            if ring is not None:
+            self.add_expert(e, n + i, to)
+            if slot is None:
                 self.ring_free[ring] = self.dev.event()
 
     def cpu(self, e, l):
         cpu = self.list("cpu", e)
-        n = len(self.list("hits", e)) + len(self.list("moved", e))
+        n = len(self.hit_slots[e]) + len(self.copies[e])
         if len(cpu) == 0:
             return
         total = self.torch.zeros(self.out.shape, dtype=self.torch.float32, pin_memory=self.dev.gpu)
@@ -306,8 +311,6 @@ class Loop:
 
     def execute(self, verify):
         n = len(self.layer)
-        counts = sum((np.diff(self.ids[k][0]).astype(np.int64) for k in ("hits", "moved", "cpu")), np.zeros(n, np.int64))
-        self.first = np.concatenate([[0], np.cumsum(counts)])
         ns, lead, worst, checked = np.zeros(n, np.int64), np.zeros(n, np.int64), 0.0, 0
         gate, end, last = 0, None, int(self.config["num_layers"]) - 1
         self.start()
@@ -322,9 +325,8 @@ class Loop:
                 lead[e] = now - end
             gate = now
             self.out.zero_()
-            layer = self.layers[l]
-            self.hits(e, layer)
-            self.moved(e, layer, l)
+            self.hits(e, l)
+            self.moved(e, l)
             self.cpu(e, l)
             if l == last:
                 self.dev.sync()
@@ -336,7 +338,6 @@ class Loop:
                 worst, checked = max(worst, np.linalg.norm(ours - theirs) / max(np.linalg.norm(theirs), 1e-30)), checked + 1
                 if worst > 0.02:
                     fail(f"event {e}: the output is off by {worst:.2g} of its norm")
-                gate = time.perf_counter_ns() if l < last else gate
         return ns, lead, worst, checked
 
 
@@ -361,12 +362,12 @@ def run(a):
         for plan in plans if repeat % 2 == 0 else plans[::-1]:     # ABBA, so that a drift cancels
             loop = loops.get(plan) or Loop(torch, dev, config, work, plan, pool, a.most_slots)
             loops[plan] = loop
-            if repeat == 0 and a.warm:
-                loop.execute(0)
-            ns, lead, worst, checked = loop.execute(0 if repeat else a.verify)
-            out.update({f"{order}/ns": ns, f"{order}/lead": lead, f"{order}/cell": np.asarray([plan, repeat, checked]),
-                        f"{order}/worst": worst})
-            loop.layers = None
+            if repeat == 0:      # warms up; its times are not kept
+                loop.worst, loop.checked = loop.execute(a.verify)[2:]
+            ns, lead = loop.execute(0)[:2]
+            out.update({f"{order}/ns": ns, f"{order}/lead": lead, f"{order}/worst": 0.0 if repeat else loop.worst,
+                        f"{order}/cell": np.asarray([plan, repeat, 0 if repeat else loop.checked])})
+            loop.weight = None
             order += 1
             np.savez_compressed(a.output, num_cells=order, **out)
             print(f"plan {plan} repeat {repeat}: {ns.sum() / 1e9:.3f} s", flush=True)
@@ -442,8 +443,7 @@ def main():
     p.add_argument("--pool", type=int, help="experts in host memory (default: as in the raw file)")
     p.add_argument("--threads", type=int)
     p.add_argument("--most-slots", type=int, help="slots of a layer; with more residents several read one slot")
-    p.add_argument("--verify", type=int, default=97, help="check every n-th event of the first repeat (0: none)")
-    p.add_argument("--no-warm", dest="warm", action="store_false", help="no execution before the first repeat")
+    p.add_argument("--verify", type=int, default=97, help="check every n-th event of the execution that warms up (0: none)")
     p = verbs.add_parser("write", help="raw replay file of the witness")
     p.add_argument("work")
     p.add_argument("times")
