@@ -133,16 +133,19 @@ static void fill_numbers(const moesim_bench *b, const moesim_replay_session *ses
 static moesim_code fill_config(const moesim_bench *b, const moesim_replay_session *session, moesim_replay_config *c,
                                moesim_error *err)
 {
-    char isa[64], cpus[256];
+    char isa[64], cpus[256], machine[256];
     bool costs = false;
     for (uint32_t i = 0; i < b->num_entries; i++)
         costs |= b->entry[i].costs;
+    moesim_replay_fact(session, "gpu", machine, sizeof machine);
+    if (machine[0] == '\0')
+        moesim_replay_fact(session, "cpu", machine, sizeof machine);
     moesim_replay_fact(session, "isa", isa, sizeof isa);
     moesim_replay_fact(session, "cpus", cpus, sizeof cpus);
     const struct { char **field; const char *text; } text[] = {
         {&c->trace, b->config.trace_path}, {&c->trace_digest, b->info->digest}, {&c->model_id, b->info->model_id},
         {&c->priced_as, b->config.geometry != NULL ? b->config.geometry->name : ""}, {&c->device, b->config.ops->name},
-        {&c->isa, isa}, {&c->cpus, cpus}, {&c->moesim_version, MOESIM_VERSION},
+        {&c->machine, machine}, {&c->isa, isa}, {&c->cpus, cpus}, {&c->moesim_version, MOESIM_VERSION},
         {&c->profile, costs ? b->config.profile_name : ""}, {&c->profile_digest, costs ? b->config.profile_digest : ""},
     };
     for (size_t i = 0; i < sizeof text / sizeof text[0]; i++)

@@ -102,14 +102,14 @@ static uint32_t count_finished(const moesim_bench *b, const moesim_replay_grid *
     return n;
 }
 
-/* What was finished is in the file already, but for a file that has no cell yet. */
+/* What was finished is in the file already, but for a file that is not there yet or was meant for another number of cells. */
 static moesim_code keep(const moesim_bench *b, const moesim_replay_grid *g, const moesim_grid_progress *progress,
-                        moesim_code code, moesim_error *err)
+                        bool as_it_was, moesim_code code, moesim_error *err)
 {
     moesim_error second = MOESIM_ERROR_INIT;
     if (g->output == NULL)
         return code;
-    if (progress->executed == 0 && moesim_replay_file_write(&b->file, g->output, &second) != MOESIM_OK) {
+    if (progress->executed == 0 && !as_it_was && moesim_replay_file_write(&b->file, g->output, &second) != MOESIM_OK) {
         if (code == MOESIM_OK)
             *err = second;
         return err->code;
@@ -131,9 +131,10 @@ moesim_code moesim_grid_execute(moesim_bench *b, const moesim_replay_grid *g, mo
     if (moesim_alloc(g->num_jobs, sizeof *p.job, "jobs", &job, err) != MOESIM_OK)
         return err->code;
     p.job = job;
+    const bool as_it_was = b->file.num_sessions > 1 && b->file.config.planned_cells == progress->planned;
     b->file.config.planned_cells = progress->planned;
     progress->finished = count_finished(b, g);
     const moesim_code code = run_cells(b, g, &p, progress, err);
     free(job);
-    return keep(b, g, progress, code, err);
+    return keep(b, g, progress, as_it_was, code, err);
 }

@@ -17,7 +17,8 @@
 const moesim_replay_field moesim_replay_fields[] = {
     {"trace", AT(trace), true, false}, {"trace_digest", AT(trace_digest), true, true}, {"model_id", AT(model_id), true, true},
     {"priced_as", AT(priced_as), true, true}, {"device", AT(device), true, true}, {"isa", AT(isa), true, true},
-    {"cpus", AT(cpus), true, true}, {"profile", AT(profile), true, false}, {"profile_digest", AT(profile_digest), true, true},
+    {"machine", AT(machine), true, true},
+    {"cpus", AT(cpus), true, false}, {"profile", AT(profile), true, false}, {"profile_digest", AT(profile_digest), true, true},
     {"moesim_version", AT(moesim_version), true, false},
     {"num_layers", AT(num_layers), false, true}, {"num_experts", AT(num_experts), false, true},
     {"top_k", AT(top_k), false, true}, {"hidden", AT(hidden), false, true}, {"intermediate", AT(intermediate), false, true},

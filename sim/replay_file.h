@@ -22,12 +22,12 @@
 
 enum moesim_replay_mode { MOESIM_REPLAY_LOCKED = 0, MOESIM_REPLAY_LIVE = 1 };
 
-/* Everything that makes two files parts of one grid: all fields must agree but for trace (a path), moesim_version and
- * planned_cells. Texts are owned, never NULL in a file that was read. */
+/* Everything that makes two files parts of one grid: all fields must agree but for trace and profile (paths),
+ * cpus, moesim_version and planned_cells. Texts are owned, never NULL in a file that was read. */
 typedef struct moesim_replay_config {
     char *trace, *trace_digest, *model_id;
     char *priced_as;             /* geometry of --as; "" for sizes given otherwise */
-    char *device;                /* backend: "cuda", "host", "null" */
+    char *device, *machine;      /* backend: "cuda", "host", "null"; name of the GPU, else of the CPU */
     char *isa, *cpus;            /* of the CPU experts, in force */
     char *profile, *profile_digest;      /* what policies that read costs were told; "" where none does */
     char *moesim_version;

@@ -221,7 +221,8 @@ static void fill_file(moesim_replay_file *f, uint32_t cells, uint32_t first)
     moesim_error err = MOESIM_ERROR_INIT;
     uint32_t session = 0, plan = 0;
     moesim_replay_file_init(f);
-    char **text[] = {&f->config.trace, &f->config.trace_digest, &f->config.model_id, &f->config.priced_as, &f->config.device,
+    char **text[] = {&f->config.trace, &f->config.trace_digest, &f->config.model_id, &f->config.priced_as,
+                     &f->config.device, &f->config.machine,
                      &f->config.isa, &f->config.cpus, &f->config.moesim_version, &f->config.profile, &f->config.profile_digest};
     for (size_t i = 0; i < sizeof text / sizeof text[0]; i++)
         WORKS(moesim_replay_set(text[i], i % 3 == 0 ? "" : "some text", &err));
