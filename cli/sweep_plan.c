@@ -250,6 +250,19 @@ static moesim_code make_parts(moesim_sweep *s, moesim_error *err)
     return MOESIM_OK;
 }
 
+/* The name is what tells the cells of profiles apart. The first parts are those of one trace and batch. */
+static moesim_code check_names(const moesim_sweep *s, moesim_error *err)
+{
+    for (size_t i = 1; i < s->profile.n; i++)
+        for (size_t k = 0; k < i; k++) {
+            const moesim_sweep_part *a = &s->part[k * s->dtype.n], *b = &s->part[i * s->dtype.n];
+            if (strcmp(a->pricing.profile->name, b->pricing.profile->name) == 0)
+                return moesim_fail(err, MOESIM_E_USAGE, "profiles %s and %s are both named %s, which would mix their cells; "
+                                   "change \"name\" in one of them", a->profile, b->profile, a->pricing.profile->name);
+        }
+    return MOESIM_OK;
+}
+
 static moesim_code check_modes(const moesim_sweep *s, moesim_error *err)
 {
     for (size_t i = 1; i < s->num_parts; i++)
@@ -325,8 +338,8 @@ static moesim_code check_expected(const moesim_sweep *s, moesim_error *err)
 
 moesim_code moesim_sweep_plan(moesim_sweep *s, moesim_error *err)
 {
-    if (read_axes(s, err) != MOESIM_OK || make_parts(s, err) != MOESIM_OK || check_modes(s, err) != MOESIM_OK ||
-        add_floor(s, err) != MOESIM_OK)
+    if (read_axes(s, err) != MOESIM_OK || make_parts(s, err) != MOESIM_OK || check_names(s, err) != MOESIM_OK ||
+        check_modes(s, err) != MOESIM_OK || add_floor(s, err) != MOESIM_OK)
         return err->code;
     lay_out(s);
     if (read_shard(s, err) != MOESIM_OK)

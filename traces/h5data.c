@@ -12,7 +12,8 @@
 
 static moesim_code damaged(const moesim_h5_dataset *d, const char *what, moesim_error *err)
 {
-    return moesim_fail(err, MOESIM_E_FORMAT, "%s: %s: %s cannot be read: the file is damaged", d->file->path, d->name, what);
+    return moesim_fail(err, MOESIM_E_FORMAT, "%s: %s: %s cannot be read: the file is damaged", d->file->path, d->name,
+                       strcmp(what, d->name) == 0 ? "it" : what);
 }
 
 /* ---- links --------------------------------------------------------------------------------------------------------- */
