@@ -98,9 +98,9 @@ expect 1 replay t.h5 --policy lru --cache 40 "${on_null[@]}" -o keep.h5
 cmp -s log.h5 keep.h5 || complain "-o wrote over a file of another kind"
 
 # out of time, then interrupted, then gone on with: the cells of a grid that ran at once
-grid=(fidelity t.h5 --policy naive,lru --cache 20,40 --bandwidth none,2 "${on_null[@]}" --repeat 30)
+grid=(fidelity t.h5 --policy naive,lru --cache 20,40 --bandwidth none,2 "${on_null[@]}" --repeat 15)
 expect 0 "${grid[@]}" -o grid.h5 --time-limit 0.001
-holds "out of time after 0 of 270 cells" out
+holds "out of time after 0 of 135 cells" out
 "$device" "${grid[@]}" -o grid.h5 >out 2>err </dev/null &
 running=$!
 for _ in $(seq 600); do
@@ -112,7 +112,7 @@ wait "$running"
 [ $? -eq 1 ] || complain "an interrupted grid does not end with status 1: $(cat err)"
 holds "the same command goes on with it" err
 expect 0 "${grid[@]}" -o grid.h5
-holds "done     270 cells in grid.h5" out
+holds "done     135 cells in grid.h5" out
 expect 0 "${grid[@]}" -o grid.h5
 [ "$(grep -c '^cell' out)" -eq 0 ] || complain "a finished grid is measured again"
 expect 2 "${grid[@]}" -o grid.h5 --seed 5
