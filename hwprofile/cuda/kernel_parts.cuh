@@ -11,12 +11,12 @@
 #define WARPS 8u                 /* of most blocks */
 #define BLOCK (WARP * WARPS)
 
-static __device__ float from_bf16(uint16_t v)
+static inline __device__ float from_bf16(uint16_t v)
 {
     return __uint_as_float((uint32_t)v << 16);
 }
 
-static __device__ uint16_t to_bf16(float f)      /* nearest, ties to even; no NaN comes here */
+static inline __device__ uint16_t to_bf16(float f)      /* nearest, ties to even; no NaN comes here */
 {
     const uint32_t bits = __float_as_uint(f);
     return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);

@@ -150,7 +150,7 @@ moesim_code moesim_cuda_further(struct moesim_cuda *d, moesim_error *err)
     return MOESIM_OK;
 }
 
-/* An expert (two in one copy for i < 0) into the scratch buffer, with its further bytes. */
+/* A copy of an expert's size, or another, with its further bytes. */
 struct experts { size_t bytes, at; };
 
 static moesim_code queue_expert(struct moesim_cuda *d, void *context, uint32_t i, moesim_error *err)
@@ -194,7 +194,7 @@ static moesim_code search(struct moesim_cuda *d, double cap, moesim_error *err)
         MOESIM_TRY(time_experts(d, expert, &taken, err));
         if (fabs(taken - aim) <= CAP_CLOSE * aim)
             break;
-        further = fmax(further + (aim - taken) * rate, ALIGN);
+        further = fmax(further * (aim - whole) / fmax(taken - whole, 1e-3 * whole), ALIGN);
     }
     if (fabs(taken - aim) > CAP_WARN * aim)
         moesim_log(MOESIM_LOG_WARN, "bandwidth cap of %.1f GB/s: an expert takes %.1f us in place of %.1f us", cap / 1e9,

@@ -31,6 +31,10 @@ static void *keep_busy(void *context)
         if (l->result == cudaSuccess)
             l->result = one_copy(d, l);
         l->copies++;
+        if (l->copies == MOESIM_LOAD_RING && !d->pcie_busy) {        /* once, with enough queued to go on meanwhile */
+            moesim_cuda_read_pcie(d);
+            d->pcie_busy = true;
+        }
     } while (l->result == cudaSuccess && __atomic_load_n(&l->stop, __ATOMIC_ACQUIRE) == 0);
     if (l->result == cudaSuccess)
         l->result = cudaEventRecord(l->end, d->copy);

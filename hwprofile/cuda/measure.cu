@@ -11,7 +11,6 @@
 
 #define ERROR_MAX 1e-2           /* relative, of a row of outputs against double precision */
 #define POISON 0xff
-#define EXPERTS_MAX 4096u        /* of one call; more than there are slots share them in turn */
 
 /* ---- grouped calls ------------------------------------------------------------------------------------------------- */
 
@@ -110,9 +109,9 @@ moesim_code moesim_cuda_time_grouped(moesim_device *device, uint32_t experts, ui
 {
     struct moesim_cuda *d = moesim_cuda_of(device);
     MOESIM_TRY(moesim_cuda_usable(d, err));
-    if (experts == 0 || experts > EXPERTS_MAX || tokens == 0 || tokens > d->config.max_rows || repeat == 0)
-        return moesim_fail(err, MOESIM_E_INTERNAL, "device cuda, time_grouped: 1 to %u experts, 1 to %u tokens (rows)",
-                           EXPERTS_MAX, d->config.max_rows);
+    if (experts == 0 || experts > d->config.slots || tokens == 0 || tokens > d->config.max_rows || repeat == 0)
+        return moesim_fail(err, MOESIM_E_INTERNAL, "device cuda, time_grouped: 1 to %u experts (slots), 1 to %u tokens (rows)",
+                           d->config.slots, d->config.max_rows);
     MOESIM_TRY(need_routes(d, (size_t)experts * tokens, err));
     struct grouped g = { (moesim_device_expert *)calloc(experts, sizeof *g.expert),
                          (uint16_t *)calloc((size_t)experts * tokens, sizeof *g.row), experts, tokens };

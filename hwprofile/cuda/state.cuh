@@ -113,6 +113,7 @@ struct moesim_cuda {
     struct moesim_cuda_load load;
 
     char name[128], pci[32], pcie[64], driver[64];
+    bool pcie_busy;                      /* pcie was read under load */
     int numa, capability, runtime, multiprocessors;
     size_t memory, cache;
 };
