@@ -99,6 +99,7 @@ void moesim_replay_print_table(const moesim_fidelity_report *report, FILE *out);
 void moesim_fidelity_print_table(const moesim_fidelity_report *report, FILE *out);
 void moesim_fidelity_print_markdown(const moesim_fidelity_report *report, FILE *out);
 void moesim_fidelity_print_csv(const moesim_fidelity_report *report, FILE *out);
+moesim_code moesim_fidelity_write(const moesim_fidelity_report *report, const char *path, moesim_error *err);
 moesim_code moesim_fidelity_print_json(const moesim_fidelity_report *report, FILE *out, moesim_error *err);
 
 #endif

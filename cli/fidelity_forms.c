@@ -48,11 +48,6 @@ static size_t cell_columns(const moesim_fidelity_row *row, field out[CELL_COLUMN
 }
 _Static_assert(7 + 7 + 10 == CELL_COLUMNS, "columns of a cell");
 
-static const char *role(const moesim_fidelity_cell *c)
-{
-    return c->reference ? "reference" : c->calibration ? "calibration" : "test";
-}
-
 /* ---- CSV --------------------------------------------------------------------------------------------------------------- */
 
 static void csv_rows(const moesim_fidelity_set *set, const char *executed_by, FILE *out)
@@ -66,7 +61,7 @@ static void csv_rows(const moesim_fidelity_set *set, const char *executed_by, FI
         fprintf(out, ",%" PRIu32 ",", c->cache);
         if (c->cap > 0)
             fprintf(out, "%.17g", c->cap / 1e9);
-        fprintf(out, ",%s,%d,%" PRIu32, role(c), c->same_decisions, c->repeats);
+        fprintf(out, ",%s,%d,%" PRIu32, moesim_fidelity_role(c), c->same_decisions, c->repeats);
         for (size_t k = 0; k < n; k++) {
             fputc(',', out);
             if (isfinite(column[k].value))
@@ -127,7 +122,7 @@ static json_t *json_cells(const moesim_fidelity_set *set)
         json_object_set_new(o, "policy", moesim_json_text(c->policy));
         json_object_set_new(o, "cache", json_integer(c->cache));
         json_object_set_new(o, "bandwidth_gbps", c->cap > 0 ? json_real(c->cap / 1e9) : json_null());
-        json_object_set_new(o, "role", json_string(role(c)));
+        json_object_set_new(o, "role", json_string(moesim_fidelity_role(c)));
         json_object_set_new(o, "same_decisions", json_boolean(c->same_decisions));
         json_object_set_new(o, "decisions_digest", json_string(moesim_executed_plan(set, i)->decisions));
         json_object_set_new(o, "repeats", json_integer(c->repeats));

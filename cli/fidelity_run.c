@@ -17,7 +17,8 @@
 #define TEMPORARY 4096
 
 /* Rows that are not the device's. */
-static const char *const own[] = { "output", "raw", "set", "format", "csv", "markdown", "witness", "calibrate", NULL };
+static const char *const own[] = { "output", "raw", "set", "format", "csv", "markdown", "result", "witness",
+                                  "calibrate", NULL };
 
 static moesim_code check_files(const moesim_fidelity_settings *s, moesim_error *err)
 {
@@ -30,10 +31,10 @@ static moesim_code check_files(const moesim_fidelity_settings *s, moesim_error *
     input[n++] = (moesim_named_file){ "option --witness", s->words.witness };
     input[n++] = (moesim_named_file){ "option --decisions", s->device.decisions };
     input[n++] = (moesim_named_file){ "option --profile", moesim_profile_is_file(profile) ? profile : NULL };
-    const moesim_named_file output[] = {
-        { "option --csv", s->csv }, { "option --markdown", s->markdown }, { "option --output", s->device.output } };
-    moesim_code code = moesim_check_outputs(input, n, output, 3, err);
-    for (size_t i = 0; i < 2 && code == MOESIM_OK; i++)
+    const moesim_named_file output[] = { { "option --csv", s->csv }, { "option --markdown", s->markdown },
+                                         { "option --result", s->result }, { "option --output", s->device.output } };
+    moesim_code code = moesim_check_outputs(input, n, output, 4, err);
+    for (size_t i = 0; i < 3 && code == MOESIM_OK; i++)
         if (output[i].path != NULL)
             code = moesim_output_try(output[i].path, err);
     return code;
@@ -130,6 +131,8 @@ static moesim_code print(const moesim_fidelity_report *r, const moesim_fidelity_
         return moesim_fail(err, MOESIM_E_INTERRUPTED, "interrupted");
     if (write_file(s->csv, r, moesim_fidelity_print_csv, err) != MOESIM_OK ||
         write_file(s->markdown, r, moesim_fidelity_print_markdown, err) != MOESIM_OK)
+        return err->code;
+    if (s->result != NULL && moesim_fidelity_write(r, s->result, err) != MOESIM_OK)
         return err->code;
     if (s->format == MOESIM_FORMAT_JSON)
         return moesim_fidelity_print_json(r, stdout, err);

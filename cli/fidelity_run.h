@@ -13,7 +13,7 @@ typedef struct moesim_fidelity_settings {
     moesim_device_words device;
     moesim_fidelity_words words;
     int format;                  /* enum moesim_format */
-    const char *csv, *markdown;
+    const char *csv, *markdown, *result;
 } moesim_fidelity_settings;
 
 /* Rows of both commands beside those of the device; `S` is moesim_fidelity_settings. */
@@ -28,7 +28,9 @@ typedef struct moesim_fidelity_settings {
     { "format", 0, MOESIM_ARG_CHOICE, offsetof(S, format), NULL, 0, 0, moesim_formats, "What is printed (default: table)." }, \
     { "csv", 0, MOESIM_ARG_STRING, offsetof(S, csv), "FILE", 0, 0, NULL, "Write the cells as CSV to a file as well." }, \
     { "markdown", 0, MOESIM_ARG_STRING, offsetof(S, markdown), "FILE", 0, 0, NULL, \
-      "Write the tables as Markdown to a file as well." }
+      "Write the tables as Markdown to a file as well." }, \
+    { "result", 0, MOESIM_ARG_STRING, offsetof(S, result), "FILE", 0, 0, NULL, \
+      "Write the cells to a result file, for moesim plot (figures fidelity, fidelity-miss, residuals)." }
 
 /* Executes (unless --raw), reports, prints with `table` where a table is asked for. verb: of moesim-device. */
 moesim_code moesim_fidelity_run(const moesim_usage *usage, const char *verb, uint64_t repeat, int argc, char **argv,

@@ -19,6 +19,12 @@ const char *moesim_text_error_interval(moesim_interval interval, char out[32]);
 /* "oled at 40" and, on a slower link, ", 16 GB/s". */
 const char *moesim_text_cell(const moesim_fidelity_cell *cell, char out[128]);
 
+/* "test", "calibration" or "reference". */
+static inline const char *moesim_fidelity_role(const moesim_fidelity_cell *c)
+{
+    return c->reference ? "reference" : c->calibration ? "calibration" : "test";
+}
+
 /* Head of a report: trace, sizes, device, run, profile, what was fitted, how far decisions agree. At most 80 columns. */
 void moesim_fidelity_print_head(const moesim_fidelity_report *report, const moesim_fidelity_set *set, FILE *out);
 

@@ -17,9 +17,9 @@ static const moesim_arg args[] = {
 const moesim_usage moesim_usage_replay = {
     .command = "moesim replay",
     .synopsis = "[TRACE] --policy P --cache N | --decisions F | --raw F[,F…] [options]",
-    .summary = "Executes what a policy decides on a device, with moesim-device: copies experts over its link, computes them, "
-               "checks outputs against a double-precision reference, and times every event from gate to gate. Prints predicted "
-               "and measured times. Exit status 77: there is no such device.",
+    .summary = "Executes what a policy decides on a device, and prints predicted and measured times. moesim-device copies "
+               "experts over the link, computes them, checks outputs against a double-precision reference, and times every "
+               "event from gate to gate. Exit status 77: there is no such device.",
     .examples = "  moesim replay t.h5 --policy oled --cache 40 --as llada2.0-mini --device cuda\n"
                 "  moesim replay t.h5 --policy lru --cache 40 --device host --hidden 256 \\\n"
                 "      --intermediate 64\n"

@@ -15,6 +15,8 @@
 #define TIMED "moesim sweep TRACE --policy P… --cache N… --time model -o FILE"
 #define COUNTED "moesim sweep TRACE --policy P… --cache N… -o FILE"
 #define SPREAD "moesim sweep TRACE --policy P… --cache N… --bandwidth 16,32,64,128 -o FILE"
+#define REPORTED "cells:executed_by policy role"
+#define HELD "moesim fidelity … --result FILE"
 #define STATS "moesim trace stats TRACE -o FILE"
 
 const moesim_figure moesim_figures[] = {
@@ -46,6 +48,14 @@ const moesim_figure moesim_figures[] = {
     { "overlap", "Overlap of the experts of two passes by lag and over block boundaries, over either set.", "stats",
       "overlap:lag over_new over_new_n over_old;boundary:over_new over_old", STATS, "lines",
       "Overlap of activated experts by lag", NULL, "share of experts in both passes", NULL, moesim_fill_overlap },
+    { "fidelity", "Measured over predicted time per output token, a point a cell, with the line of agreement.", "fidelity",
+      REPORTED " tpot_predicted_ms tpot_measured_ms", HELD, "points", "Time per output token, predicted and measured",
+      "tpot_measured_ms", "measured [ms per output token]", "tpot_predicted_ms", moesim_fill_fidelity },
+    { "fidelity-miss", "The same of miss time: TPOT less that of full residency.", "fidelity",
+      REPORTED " miss_predicted_ms miss_measured_ms", HELD, "points", "Miss time, predicted and measured", "miss_measured_ms",
+      "measured [ms per output token]", "miss_predicted_ms", moesim_fill_fidelity },
+    { "residuals", "Errors of single events by their number of misses.", "fidelity", "misses:misses n p50 p90 p99", HELD,
+      "lines", "Errors of events by misses", NULL, "|ln(measured / predicted)|", NULL, moesim_fill_residuals },
     { .name = NULL },
 };
 

@@ -49,7 +49,7 @@ typedef moesim_code moesim_figure_fill(const struct moesim_figure *figure, const
 typedef struct moesim_figure {
     const char *name;                    /* NULL ends the table */
     const char *help;
-    const char *kind;                    /* of the result: "sweep" or "stats" */
+    const char *kind;                    /* of the result: "sweep", "stats" or "fidelity" */
     const char *needs;                   /* "table:column column;table:column" */
     const char *source;                  /* the command that writes what is needed */
     const char *template_name;

@@ -16,6 +16,8 @@ moesim_figure_fill moesim_fill_breakdown;    /* parts of TPOT, stacked */
 moesim_figure_fill moesim_fill_grid;         /* best policy over capacity and bandwidth */
 moesim_figure_fill moesim_fill_stability;
 moesim_figure_fill moesim_fill_overlap;
+moesim_figure_fill moesim_fill_fidelity;     /* measured over predicted, a point a cell */
+moesim_figure_fill moesim_fill_residuals;    /* errors of events by misses */
 
 /* offline-cost, where cells carry it and the figure shows TPOT. shown also says in the footer what it is; at: its TPOT at a
  * value of a column (NULL: any) of a trace (NULL: any), NaN where there is none; line: drawn over the figure's axis. */

@@ -67,6 +67,17 @@ holds "the grid has no cell of policy oled at capacity 41" err
 expect 2 fidelity --raw raw.h5 --calibrate oled
 holds "is no POLICY:CACHE" err
 
+# a result, and figures of it
+expect 0 fidelity --raw raw.h5 --result result.h5
+if command -v gnuplot >/dev/null; then
+    for figure in fidelity residuals; do
+        expect 0 plot result.h5 "$figure" -o "$figure.svg"
+        holds "measured" "$figure.svg"
+    done
+fi
+expect 2 plot result.h5 tpot -o no.svg
+holds "it is a result of kind fidelity" err
+
 # one policy, by name and by its log
 expect 0 replay t.h5 --policy surv --cache 60 "${small[@]}"
 holds "counts    1 of 1 cells executed exactly what was predicted" out

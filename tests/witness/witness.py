@@ -18,6 +18,7 @@ import time
 import numpy as np
 
 NO_ROUTE = 65535
+FRESH = 64                       # experts of the pool that are drawn
 
 
 def fail(text):
@@ -129,8 +130,9 @@ class Pool:
         g = torch.Generator().manual_seed(1)
         self.experts, self.size, self.hidden, self.inter = experts, size, hidden, inter
         self.weight = torch.empty(size, 3 * inter, hidden, dtype=torch.bfloat16, pin_memory=dev.gpu)
-        for i in range(size):
-            self.weight[i] = (torch.randn(3 * inter, hidden, generator=g) / hidden ** 0.5).to(torch.bfloat16)
+        for i in range(size):        # new numbers for the first ones, the same shifted for the others
+            self.weight[i] = torch.roll(self.weight[i % FRESH].flatten(), i).view(3 * inter, hidden) if i >= FRESH else \
+                (torch.randn(3 * inter, hidden, generator=g) / hidden ** 0.5).to(torch.bfloat16)
 
     def of(self, layer, expert):
         return self.weight[(layer * self.experts + expert) % self.size]
@@ -146,7 +148,9 @@ def has_grouped(torch, dev):
     """One product for all hits, where this PyTorch has it for this GPU."""
     try:
         offs = torch.tensor([0, 16], dtype=torch.int32, device=dev.name)
-        torch._grouped_mm(dev.empty(16, 64), dev.empty(2, 64, 64).transpose(1, 2), offs=offs)
+        weight = dev.empty(2, 192, 64)
+        h = torch._grouped_mm(dev.empty(16, 64), weight[:, :128].transpose(1, 2), offs=offs)
+        torch._grouped_mm(h[:, :64].contiguous(), weight[:, 128:], offs=offs)
         dev.sync()
         return True
     except (AttributeError, RuntimeError):
