@@ -289,7 +289,8 @@ static void say_begin(const moesim_device_session *s, const moesim_bench_config 
         printf("model    routing of %s executed as %s (%u layers there, %u here)\n",
                t->model_id[0] != '\0' ? t->model_id : "an unnamed model", s->geometry->name, s->geometry->moe_layers,
                t->num_layers);
-    printf("experts  %u x %u bf16, other %s, decisions %s\n", c->hidden, c->intermediate, moesim_off_on[s->words->other], moesim_replay_modes[s->words->mode]);
+    printf("experts  %u x %u bf16, other %s, decisions %s\n", c->hidden, c->intermediate, moesim_off_on[s->words->other],
+           moesim_replay_modes[s->words->mode]);
     (void)fflush(stdout);
 }
 
