@@ -80,7 +80,26 @@ static inline void kit_round_shares(uint64_t total, double *x, uint32_t n, uint3
 
 /* ---- the rule ---------------------------------------------------------------------------------------------------- */
 
+enum { KIT_ADAPT_PAPER, KIT_ADAPT_DAMPED };
+enum { KIT_ADAPT_LAZY, KIT_ADAPT_EAGER };
+
+/* Part of a policy's options. */
+typedef struct kit_adapt_options { int32_t on, form, enforce; } kit_adapt_options;
+
+static const char *const kit_adapt_forms[] = { "paper", "damped", NULL };
+static const char *const kit_adapt_enforces[] = { "lazy", "eager", NULL };
+
+/* Three rows of an option table; `options` is the option struct, which has a kit_adapt_options `adapt`. */
+#define KIT_ADAPT_ROWS(options, on_, form_)                                                                               \
+    { "adapt", MOESIM_OPTION_BOOL, offsetof(options, adapt.on), on_, 0, 1, NULL, "layer-adaptive capacity" },             \
+    { "adapt-form", MOESIM_OPTION_CHOICE, offsetof(options, adapt.form), form_, 0, 0, kit_adapt_forms,                    \
+      "literal rule, or damped against its period-2 swing" },                                                            \
+    { "enforce", MOESIM_OPTION_CHOICE, offsetof(options, adapt.enforce), "lazy", 0, 0, kit_adapt_enforces,                \
+      "a shrunk layer gives slots up after its next event, or at once" }
+
+/* Part of a policy's state. */
 typedef struct kit_adapt {
+    kit_adapt_options options;
     uint64_t done;               /* decode passes ended at the last re-split */
     uint32_t layers, experts;
     uint32_t lo;                 /* least slots of a layer: min(K, C) */
@@ -102,10 +121,21 @@ static inline size_t kit_adapt_bytes(const moesim_shape *shape)
     return (size_t)shape->num_layers * KIT_ADAPT_ARRAYS * sizeof(double);
 }
 
-/* memory: kit_adapt_bytes, zeroed, aligned to 8, in the same block as a. */
-static inline void kit_adapt_open(kit_adapt *a, const moesim_open *open, void *memory)
+/* memory: kit_adapt_bytes, zeroed, aligned to 8, in the same block as a. form: the default of the policy, which may stand
+ * without adapt=on. Returns 0, or what is wrong with the options. */
+static inline const char *kit_adapt_open(kit_adapt *a, const kit_adapt_options *options, int32_t form, const moesim_open *open,
+                                         void *memory)
 {
     const moesim_shape *shape = open->shape;
+    a->options = *options;
+    if (!options->on && options->form != form)
+        return "adapt-form takes effect only with adapt=on";
+    if (!options->on && options->enforce != KIT_ADAPT_LAZY)
+        return "enforce takes effect only with adapt=on";
+    if (options->on && open->global_scope)
+        return "adapt=on divides slots between layers, of which scope global has none; leave it off";
+    if (!options->on)
+        return NULL;
     a->layers = shape->num_layers;
     a->experts = shape->num_experts;
     for (uint32_t l = 0; l < a->layers; l++)
@@ -113,11 +143,12 @@ static inline void kit_adapt_open(kit_adapt *a, const moesim_open *open, void *m
     const uint64_t mean = a->total / a->layers;
     a->lo = shape->top_k < mean ? shape->top_k : (uint32_t)mean;
     a->offset = (uint64_t)((unsigned char *)memory - (unsigned char *)a);
+    return NULL;
 }
 
 static inline void kit_adapt_sample(kit_adapt *a, const moesim_event *event)
 {
-    if (event->kind == MOESIM_PREFILL || event->slots == 0)
+    if (!a->options.on || event->kind == MOESIM_PREFILL || event->slots == 0)
         return;
     kit_adapt_array(a, KIT_ADAPT_ACTIVATION)[event->layer] += (double)event->n_active / a->experts;
     kit_adapt_array(a, KIT_ADAPT_UTILISATION)[event->layer] += (double)event->n_hits / event->slots;
@@ -143,6 +174,15 @@ static inline void kit_adapt_split(kit_adapt *a, uint64_t decode_passes, int dam
         kit_shares((double)a->total, weight, a->layers, a->lo, a->experts, share, fixed);
         kit_round_shares(a->total, share, a->layers, a->experts, slots);
     }
+}
+
+/* The boundary callback of a policy that adapts. */
+static inline void kit_adapt_answer(kit_adapt *a, const moesim_boundary *boundary, moesim_boundary_answer *answer)
+{
+    if (!a->options.on)
+        return;
+    answer->eager = a->options.enforce == KIT_ADAPT_EAGER;
+    kit_adapt_split(a, boundary->decode_passes, a->options.form == KIT_ADAPT_DAMPED, answer->slots);
 }
 
 #endif

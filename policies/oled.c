@@ -12,17 +12,16 @@
 #include "policies/kit_dispatch.h"
 
 enum { OLED_LAG1, OLED_DEFERRED, OLED_HINDSIGHT, OLED_NONE };
-enum { OLED_PAPER, OLED_DAMPED };
-enum { OLED_LAZY, OLED_EAGER };
 
 typedef struct oled_options {
     kit_dispatch_options dispatch;
-    int32_t confidence, adapt, form, enforce;
+    kit_adapt_options adapt;
+    int32_t confidence;
 } oled_options;
 
 typedef struct oled_state {
     kit_head head;
-    oled_options options;
+    int32_t confidence;
     kit_adapt adapt;
     kit_dispatch dispatch;
 } oled_state;
@@ -58,10 +57,9 @@ static int oled_retain(void *state, const moesim_event *event, moesim_keys *keys
     oled_state *s = state;
     double *last = kit_doubles(&s->head, event->layer, OLED_LAST), *q = kit_doubles(&s->head, event->layer, OLED_Q);
     double total;
-    const double *score = oled_scores(s->options.confidence, event, &total);
+    const double *score = oled_scores(s->confidence, event, &total);
 
-    if (s->options.adapt)
-        kit_adapt_sample(&s->adapt, event);
+    kit_adapt_sample(&s->adapt, event);
     oled_dense(last, q, s->head.experts, keys->value, keys->tie);
     for (uint32_t i = 0; i < event->n_active; i++) {
         const uint32_t e = event->list[i];
@@ -78,9 +76,8 @@ static int oled_retain(void *state, const moesim_event *event, moesim_keys *keys
 static int oled_dispatch(void *state, const moesim_event *event, moesim_dispatch *answer)
 {
     oled_state *s = state;
-    const int32_t confidence = s->options.confidence;
     double total, p[KIT_MOST_MISSES];
-    const double *score = oled_scores(confidence == OLED_DEFERRED ? OLED_LAG1 : confidence, event, &total);
+    const double *score = oled_scores(s->confidence == OLED_DEFERRED ? OLED_LAG1 : s->confidence, event, &total);
     for (uint32_t i = 0; i < event->n_active; i++)
         p[i] = total > 0 ? score[i] / total : 0;
     kit_dispatch_answer(&s->dispatch, event, p, answer);
@@ -90,10 +87,7 @@ static int oled_dispatch(void *state, const moesim_event *event, moesim_dispatch
 static int oled_boundary(void *state, const moesim_boundary *boundary, moesim_boundary_answer *answer)
 {
     oled_state *s = state;
-    if (s->options.adapt) {
-        answer->eager = s->options.enforce == OLED_EAGER;
-        kit_adapt_split(&s->adapt, boundary->decode_passes, s->options.form == OLED_DAMPED, answer->slots);
-    }
+    kit_adapt_answer(&s->adapt, boundary, answer);
     return 0;
 }
 
@@ -117,64 +111,43 @@ static size_t oled_bytes(const moesim_shape *shape, const void *options)
     return kit_bytes(shape, sizeof(oled_state), OLED_ARRAYS) + kit_adapt_bytes(shape) + kit_dispatch_bytes(shape);
 }
 
-/* form: the default of this policy, which may stand without adapt=on. */
-static const char *oled_start(oled_state *s, const moesim_open *open, moesim_start *start, int32_t form)
-{
-    s->options = *(const oled_options *)open->options;
-    if (!s->options.adapt && s->options.form != form)
-        return "adapt-form takes effect only with adapt=on";
-    if (!s->options.adapt && s->options.enforce != OLED_LAZY)
-        return "enforce takes effect only with adapt=on";
-    if (s->options.adapt && open->global_scope)
-        return "adapt=on divides slots between layers, of which scope global has none; leave it off";
-    kit_open(&s->head, open->shape, sizeof *s, OLED_ARRAYS);
-    unsigned char *rest = kit_array(&s->head, open->shape->num_layers, 0);
-    if (s->options.adapt)
-        kit_adapt_open(&s->adapt, open, rest);
-    return kit_dispatch_open(&s->dispatch, &s->options.dispatch, open, rest + kit_adapt_bytes(open->shape), start);
-}
-
-static int oled_open_as(void *state, const moesim_open *open, moesim_start *start, int32_t form)
+/* form: the default of this policy. */
+static int oled_open_as(oled_state *s, const moesim_open *open, moesim_start *start, int32_t form)
 {
     static const uint32_t traits[] = {
         [OLED_LAG1] = 0, [OLED_DEFERRED] = MOESIM_RETAIN_AT_PASS, [OLED_HINDSIGHT] = MOESIM_NON_CAUSAL, [OLED_NONE] = 0,
     };
-    oled_state *s = state;
-    const char *wrong = oled_start(s, open, start, form);
-    if (wrong != NULL) {
+    const oled_options *o = open->options;
+    kit_open(&s->head, open->shape, sizeof *s, OLED_ARRAYS);
+    unsigned char *rest = kit_array(&s->head, open->shape->num_layers, 0);
+    const char *wrong = kit_adapt_open(&s->adapt, &o->adapt, form, open, rest);
+    if (wrong == NULL)
+        wrong = kit_dispatch_open(&s->dispatch, &o->dispatch, open, rest + kit_adapt_bytes(open->shape), start);
+    if (wrong != NULL)
         memcpy(start->error, wrong, strlen(wrong) + 1);
-        return 1;
-    }
-    start->traits |= traits[s->options.confidence];
-    return 0;
+    s->confidence = o->confidence;
+    start->traits |= traits[o->confidence];
+    return wrong != NULL;
 }
 
 static int oled_open(void *state, const moesim_open *open, moesim_start *start)
 {
-    return oled_open_as(state, open, start, OLED_PAPER);
+    return oled_open_as(state, open, start, KIT_ADAPT_PAPER);
 }
 
 static int oled_open_full(void *state, const moesim_open *open, moesim_start *start)
 {
-    return oled_open_as(state, open, start, OLED_DAMPED);
+    return oled_open_as(state, open, start, KIT_ADAPT_DAMPED);
 }
 
 static const char *const oled_confidences[] = { "lag1", "deferred", "hindsight", "none", NULL };
-static const char *const oled_forms[] = { "paper", "damped", NULL };
-static const char *const oled_enforces[] = { "lazy", "eager", NULL };
-
-#define OLED_CHOICE(name, field, def, choices, help) \
-    { name, MOESIM_OPTION_CHOICE, offsetof(oled_options, field), def, 0, 0, choices, help }
 
 #define OLED_TABLE(adapt_, form_, dispatch_)                                                                              \
     {                                                                                                                     \
-        OLED_CHOICE("confidence", confidence, "lag1", oled_confidences,                                                   \
-                    "whose confidence weighs the gates: of the previous pass, of this pass when it has ended, of this "   \
-                    "pass while it runs (not causal), or none"),                                                          \
-        { "adapt", MOESIM_OPTION_BOOL, offsetof(oled_options, adapt), adapt_, 0, 1, NULL, "layer-adaptive capacity" },    \
-        OLED_CHOICE("adapt-form", form, form_, oled_forms, "literal rule, or damped against its period-2 swing"),         \
-        OLED_CHOICE("enforce", enforce, "lazy", oled_enforces,                                                            \
-                    "a shrunk layer gives slots up after its next event, or at once"),                                    \
+        { "confidence", MOESIM_OPTION_CHOICE, offsetof(oled_options, confidence), "lag1", 0, 0, oled_confidences,         \
+          "whose confidence weighs the gates: of the previous pass, of this pass when it has ended, of this pass while "  \
+          "it runs (not causal), or none" },                                                                              \
+        KIT_ADAPT_ROWS(oled_options, adapt_, form_),                                                                      \
         KIT_DISPATCH_ROWS(oled_options, dispatch_),                                                                       \
         { .name = NULL },                                                                                                 \
     }
