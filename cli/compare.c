@@ -22,7 +22,8 @@ static const moesim_arg args[] = {
       "the same." },
     { "b-policy", 0, MOESIM_ARG_STRING, AT(policy[1]), "P", 0, 0, NULL, "See --a-policy." },
     { "format", 0, MOESIM_ARG_CHOICE, AT(format), NULL, 0, 0, moesim_formats, "What is printed (default: table)." },
-    { "seed", 0, MOESIM_ARG_U64, AT(seed), "S", 0, MOESIM_ARG_MAX_SEED, NULL, "Seed of the resamples and of the flips (default 1)." },
+    { "seed", 0, MOESIM_ARG_U64, AT(seed), "S", 0, MOESIM_ARG_MAX_SEED, NULL,
+      "Seed of the resamples and of the flips (default 1)." },
     { NULL, 0, MOESIM_ARG_FLAG, 0, NULL, 0, 0, NULL, NULL },
 };
 
