@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Black-box tests from files: cases/NAME.cmd is a shell script, NAME.out and NAME.err are what it must print (nothing where
 # absent), NAME.exit its exit status (0 where absent). `moesim` is on PATH; the working folder is empty but for sample.h5,
-# raw.h5 (samples of a made-up machine) and bad.h5. usage: cases.sh MOESIM SOURCE_ROOT [--rewrite] [NAME…]
+# bad.h5 and, where the case names it, raw.h5 (samples of a made-up machine). usage: cases.sh MOESIM SOURCE_ROOT [--rewrite] [NAME…]
 set -euo pipefail
 shopt -s nullglob
 LC_ALL=C
@@ -27,7 +27,6 @@ trap 'rm -rf -- "$work"' EXIT
 # What every working folder begins with.
 mkdir "$work/fresh"
 ln -s "$root/traces/samples/sample.h5" "$work/fresh/sample.h5"
-ln -s "$root/tests/cli/raw.h5" "$work/fresh/raw.h5"
 for ((line = 0; line < 64; line++)); do
     echo "this is no HDF5 file"
 done >"$work/fresh/bad.h5"
@@ -44,6 +43,7 @@ run_case() {
     local folder=$mine/case.$1 script
     cp -RP -- "$work/fresh" "$folder"
     IFS= read -r -d '' script <"$cases/$1.cmd" || true    # true to the last byte, unlike $(…)
+    if [[ $script == *raw.h5* ]]; then ln -s "$root/tests/cli/raw.h5" "$folder/raw.h5"; fi
     status=0
     {
         (cd -- "$folder" && exec timeout -k 5 "$timeout_s" /bin/sh -c "$script") \
