@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Black-box tests from files: cases/NAME.cmd is a shell script, NAME.out and NAME.err are what it must print (nothing where
 # absent), NAME.exit its exit status (0 where absent). `moesim` is on PATH; the working folder is empty but for sample.h5,
-# bad.h5 and, where the case names it, raw.h5 (samples of a made-up machine). usage: cases.sh MOESIM SOURCE_ROOT [--rewrite] [NAME…]
+# bad.h5 and, where the case names it, raw.h5 (samples of a made-up machine).
+# usage: cases.sh MOESIM SOURCE_ROOT [--rewrite] [NAME…]
 set -euo pipefail
 shopt -s nullglob
 LC_ALL=C
