@@ -33,7 +33,7 @@ BEGIN {
     library["^check[.]h$"] = "^tests/"
     library["^dlfcn[.]h$"] = "^(policies/|tests/)"
     library["^pthread[.]h$"] = "^(base|traces|hwprofile|sim|cli|tests)/"
-    library["^cuda"] = "^(hwprofile/cuda/|tests/bench/bench_gpu)"
+    library["^cuda"] = "^(hwprofile/cuda/|tests/unit/cuda/|tests/bench/bench_gpu)"
     library["^cublas"] = "^tests/bench/bench_gpu_grouped[.]cu$"
 }
 function group(file) {
