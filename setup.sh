@@ -37,9 +37,9 @@ fi
 if command -v nvcc >/dev/null 2>&1; then
     echo "setup: CUDA Toolkit found: $(nvcc --version | sed -n 's/.*release \([0-9.]*\).*/\1/p')"
 else
-    echo "setup: no CUDA Toolkit (nvcc). It is optional: nothing in this version needs it. To get it, take the"
-    echo "setup: package for your system from https://developer.nvidia.com/cuda-downloads, put nvcc on PATH and"
-    echo "setup: run ./setup.sh again."
+    echo "setup: no CUDA Toolkit (nvcc). It is optional: without it moesim-device runs on the CPU alone. To measure and"
+    echo "setup: replay on a GPU take the package for your system from https://developer.nvidia.com/cuda-downloads, put nvcc on"
+    echo "setup: PATH and run ./setup.sh again."
 fi
 
 if [ -f "$build/build.ninja" ]; then

@@ -28,6 +28,7 @@ run() {
 for test in kernel rules events measure; do
     CK_DEFAULT_TIMEOUT=300 run "$build/tests/unit/device/device_$test"
 done
+run "$build/tests/unit/cuda/cuda_kernels"
 for bench in "bench_gpu_stream" "bench_gpu_stream 25165824" "bench_gpu_grouped" "bench_gpu_grouped 4096 1024"; do
     # shellcheck disable=SC2086
     if [ -x "$build/tests/bench/${bench%% *}" ]; then run "$build/tests/bench/"$bench; fi
