@@ -18,7 +18,8 @@ sources=$(find include base policies traces $optional sim cli tests \( -name '*.
 # shellcheck disable=SC2086
 awk -v max_file=$max_file -v max_line=$max_line '
     function columns(text, copy) { copy = text; gsub(/[\200-\277]/, "", copy); return length(copy) }
-    FNR == 1 && FILENAME ~ /[.]([ch]|cuh?)$/ && $0 !~ /SPDX-License-Identifier: Apache-2.0/ { print FILENAME ":1: no licence line" }
+    FNR == 1 && FILENAME ~ /[.]([ch]|cuh?)$/ && $0 !~ /SPDX-License-Identifier: Apache-2.0/ {
+        print FILENAME ":1: no licence line" }
     /\t/ { print FILENAME ":" FNR ": tab" }
     /[ \t]+$/ { print FILENAME ":" FNR ": trailing white space" }
     /\r/ { print FILENAME ":" FNR ": carriage return" }
@@ -33,7 +34,8 @@ for file in $sources; do
 done >>"$offences"
 
 # Calls that have a better form, with the better form.
-code=$(find include base policies traces $optional sim cli \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \) | LC_ALL=C sort)
+code=$(find include base policies traces $optional sim cli \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \) |
+    LC_ALL=C sort)
 # shellcheck disable=SC2086
 LC_ALL=C awk '
     BEGIN {
