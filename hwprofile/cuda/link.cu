@@ -38,8 +38,9 @@ static moesim_code queue_one(struct moesim_cuda *d, void *context, uint32_t i, m
     const size_t at = d->bench_at++;
     c->from = c->source + at % c->sources * c->stride;
     c->to = d->bench + at % c->places * c->stride;
-    MOESIM_CUDA(d, cudaMemcpyAsync(c->to, c->from, c->bytes, cudaMemcpyHostToDevice, c->two && i % 2 == 1 ? d->back : d->copy),
-                err);
+    const cudaStream_t stream = c->two && i % 2 == 1 ? d->back : d->copy;
+    MOESIM_CUDA(d, cudaMemcpyAsync(c->to, c->from, c->bytes, cudaMemcpyHostToDevice, stream), err);
+    MOESIM_CUDA(d, cudaEventRecord(d->landed[at % MOESIM_COPY_RING], stream), err);      /* as behind every expert */
     return MOESIM_OK;
 }
 
@@ -74,7 +75,7 @@ moesim_code moesim_cuda_time_copy(moesim_device *device, size_t bytes, bool pinn
     struct moesim_cuda *d = moesim_cuda_of(device);
     struct copies c = { d->pinned && pinned ? (const uint8_t *)d->pool : NULL, bytes, (bytes + ALIGN - 1) / ALIGN * ALIGN, 0, 0,
                         streams > 1, NULL, NULL };
-    const struct moesim_cuda_span span = { d->copy, streams > 1 ? d->back : NULL, pinned, repeat, 1 };
+    const struct moesim_cuda_span span = { d->copy, streams > 1 ? d->back : NULL, pinned, repeat, 2 };
     MOESIM_TRY(moesim_cuda_usable(d, err));
     if (bytes == 0 || bytes > COPY_MAX || streams == 0 || streams > 2 || repeat == 0)
         return moesim_fail(err, MOESIM_E_INTERNAL, "device cuda, time_copy: 1 byte to 256 MiB, 1 or 2 streams, 1 copy or more");
@@ -156,18 +157,19 @@ struct experts { size_t bytes, at; };
 static moesim_code queue_expert(struct moesim_cuda *d, void *context, uint32_t i, moesim_error *err)
 {
     struct experts *x = (struct experts *)context;
-    (void)i;
     if (x->at + x->bytes > d->sizes.pool)
         x->at = 0;
     MOESIM_CUDA(d, cudaMemcpyAsync(d->bench, (const uint8_t *)d->pool + x->at, x->bytes, cudaMemcpyHostToDevice, d->copy), err);
     x->at += x->bytes;
-    return moesim_cuda_further(d, err);
+    MOESIM_TRY(moesim_cuda_further(d, err));
+    MOESIM_CUDA(d, cudaEventRecord(d->landed[i % MOESIM_COPY_RING], d->copy), err);
+    return MOESIM_OK;
 }
 
 static moesim_code time_experts(struct moesim_cuda *d, size_t bytes, double *seconds, moesim_error *err)
 {
     struct experts x = { bytes, 0 };
-    const size_t calls = 1 + (d->cap_bytes + d->cap_chunk - 1) / d->cap_chunk;
+    const size_t calls = 2 + (d->cap_bytes + d->cap_chunk - 1) / d->cap_chunk;
     const struct moesim_cuda_span span = { d->copy, NULL, d->pinned, CAP_REPEAT,
                                            (uint32_t)(calls < MOESIM_QUEUE_MAX ? calls : MOESIM_QUEUE_MAX) };
     return moesim_cuda_timed(d, &span, queue_expert, &x, seconds, err);

@@ -33,8 +33,8 @@ static moesim_code check_memory(struct moesim_cuda *d, moesim_error *err)
     MOESIM_CUDA(d, cudaMemGetInfo(&free_bytes, &total), err);
     snprintf(what, sizeof what, "%u experts%s", c->slots, c->other ? " with attention and head" : "");
     return moesim_memory_check("GPU memory", what, s->slots + work + moesim_cuda_other_bytes(d),
-                               moesim_memory_allowed(c->memory_limit, free_bytes), "lower --cache, --staging or the layers",
-                               err);
+                               moesim_memory_allowed(c->memory_limit, free_bytes),
+                               "lower --cache or --staging (replay), --gpu-memory (measure)", err);
 }
 
 /* One thread of the machine feeds the GPU; where the caller leaves the number open, the others compute. */
