@@ -154,7 +154,8 @@ static moesim_code check_values(const moesim_fitting *f, moesim_error *err)
 moesim_code moesim_fit(const moesim_raw *raw, const moesim_fit_options *options, moesim_profile *out, moesim_error *err)
 {
     static moesim_code (*const parts[])(moesim_fitting *, moesim_error *) = {
-        find_threads, moesim_fit_link, moesim_fit_fixed, moesim_fit_cpu, moesim_fit_gpu, moesim_fit_dram, NULL,
+        find_threads, moesim_fit_link, moesim_fit_fixed, moesim_fit_cpu, moesim_fit_gpu, moesim_fit_dram,
+        moesim_fit_late, NULL,
     };
     moesim_fitting f = { .raw = raw, .options = options, .profile = out };
     memset(out, 0, sizeof *out);

@@ -105,6 +105,15 @@ static moesim_code fit_table(moesim_fitting *f, moesim_error *err)
     return MOESIM_OK;
 }
 
+/* Seconds of CPU experts of one point and of what surrounds them, without the step. */
+static double around(const moesim_fitting *f, const moesim_raw_key *key)
+{
+    const moesim_profile *p = f->profile;
+    const double way = p->return_alpha.value + key->rows * 2.0 * f->raw->hidden / p->return_bandwidth.value;
+    return moesim_fit_sync(f) + 2.0 * way + p->cpu_combine.value +
+           key->experts * moesim_profile_cpu_s(p, key->tokens, (double)f->raw->expert_bytes);
+}
+
 /* What an event on the CPU takes beyond gate, activations, start, experts and results. Events run with all threads. */
 static moesim_code fit_combine(moesim_fitting *f, moesim_error *err)
 {
@@ -116,10 +125,7 @@ static moesim_code fit_combine(moesim_fitting *f, moesim_error *err)
         const moesim_raw_key *key = &point->key;
         if (key->kind != MOESIM_RAW_EVENT_CPU)
             continue;
-        const double way = p->return_alpha.value + key->rows * 2.0 * f->raw->hidden / p->return_bandwidth.value;
-        const double known = moesim_fit_sync(f) + 2.0 * way + p->cpu_step.value +
-                             key->experts * moesim_profile_cpu_s(p, key->tokens, (double)f->raw->expert_bytes);
-        moesim_gather(&g, point, point->median, point->median - known);
+        moesim_gather(&g, point, point->median, point->median - p->cpu_step.value - around(f, key));
     }
     if (g.n == 0)
         return moesim_fit_lacks(f, err, "cpu.combine: no event on the CPU was measured");
@@ -132,6 +138,37 @@ static moesim_code fit_combine(moesim_fitting *f, moesim_error *err)
     else
         moesim_fit_set(&f->profile->cpu_combine, combine, g.samples, moesim_gathered_spread(&g), residual,
                        "what events on the CPU take beyond their parts%s", rest < 0.0 ? ": less than their parts, so 0" : "");
+    return MOESIM_OK;
+}
+
+/* In an event the CPU's share starts after what the host queues for the GPU: the step is what events with hits and CPU experts
+ * take beyond their CPU path. Points whose hits last longer say nothing of it. */
+moesim_code moesim_fit_late(moesim_fitting *f, moesim_error *err)
+{
+    moesim_gathered g = { .n = 0 };
+    moesim_constant *step = &f->profile->cpu_step;
+    const double bytes = (double)f->raw->expert_bytes, alone = step->value;
+    double square = 0.0;
+    (void)err;
+    if (f->threads != f->raw->threads)
+        return MOESIM_OK;
+    for (size_t i = 0; i < f->raw->num_points; i++) {
+        const moesim_raw_point *p = &f->raw->point[i];
+        if (p->key.kind != MOESIM_RAW_EVENT_BOTH)
+            continue;
+        const double known = around(f, &p->key);
+        const double hits = moesim_fit_sync(f) + f->profile->gpu_launch.value +
+                            moesim_profile_gpu_s(f->profile, MOESIM_RAW_BESIDE, 1.0, bytes);
+        if (known > hits)
+            moesim_gather(&g, p, p->median, p->median - known);
+    }
+    if (g.n == 0)
+        return MOESIM_OK;
+    const double late = fmax(moesim_gathered_median(&g), alone);
+    for (size_t i = 0; i < g.n; i++)
+        square += (g.y[i] - late) * (g.y[i] - late) / (g.x[i] * g.x[i]);
+    moesim_fit_set(step, late, g.samples, moesim_gathered_spread(&g), sqrt(square / (double)g.n),
+                   "in events with %u hits and CPU experts; a start alone takes %.2f us", MOESIM_RAW_BESIDE, 1e6 * alone);
     return MOESIM_OK;
 }
 

@@ -59,6 +59,17 @@ moesim_code moesim_event_plan_cpu(moesim_bench *b, moesim_plan *plan, moesim_err
     return MOESIM_OK;
 }
 
+/* CPU experts that outlast the hits beside them: the CPU's share starts after what is queued for the GPU. */
+moesim_code moesim_event_plan_both(moesim_bench *b, moesim_plan *plan, moesim_error *err)
+{
+    (void)err;
+    if (b->config.slots - moved_slots(b) < MOESIM_RAW_BESIDE || event_rows(b) * b->config.top_k < MOESIM_RAW_BESIDE)
+        return MOESIM_OK;
+    for (uint32_t experts = b->quick ? 4 : 2; experts <= 8; experts *= 2)
+        add_event(b, plan, MOESIM_RAW_EVENT_BOTH, experts, 1, MOESIM_EVENT_EXPERTS - MOESIM_RAW_BESIDE);
+    return MOESIM_OK;
+}
+
 static moesim_code fill(moesim_bench *b, moesim_error *err)
 {
     moesim_code code = MOESIM_OK;
@@ -77,15 +88,22 @@ static void choose_rows(moesim_bench *b, uint32_t i, uint32_t tokens, uint32_t r
         b->row[i][t] = (uint16_t)(t < wrapped ? t : first + t - wrapped);
 }
 
-/* Other slots and experts each time, so that nothing is warm in a cache. */
-static void choose(moesim_bench *b, const moesim_raw_key *key)
+/* How many experts of an event are hits; they come first. */
+static uint32_t hits_of(const moesim_raw_key *key)
 {
-    const uint32_t ring = moved_slots(b), resident = b->config.slots - ring;
-    for (uint32_t i = 0; i < key->experts; i++) {
+    return key->kind == MOESIM_RAW_EVENT_HITS ? key->experts : key->kind == MOESIM_RAW_EVENT_BOTH ? MOESIM_RAW_BESIDE : 0;
+}
+
+/* Other slots and experts each time, so that nothing is warm in a cache. Returns how many there are. */
+static uint32_t choose(moesim_bench *b, const moesim_raw_key *key)
+{
+    const uint32_t ring = moved_slots(b), resident = b->config.slots - ring, hits = hits_of(key);
+    const uint32_t n = key->kind == MOESIM_RAW_EVENT_BOTH ? hits + key->experts : key->experts;
+    for (uint32_t i = 0; i < n; i++) {
         moesim_device_expert *e = &b->expert[i];
         choose_rows(b, i, key->tokens, key->rows);
         *e = (moesim_device_expert){ .tokens = key->tokens, .row = b->row[i] };
-        if (key->kind == MOESIM_RAW_EVENT_HITS) {
+        if (i < hits) {
             e->slot = b->next_slot;
             e->pool = e->slot % b->config.pool;
             b->next_slot = (b->next_slot + 1) % resident;
@@ -96,22 +114,21 @@ static void choose(moesim_bench *b, const moesim_raw_key *key)
             b->next_pool = (b->next_pool + 1) % b->config.pool;
         }
     }
+    return n;
 }
 
 static moesim_code one(moesim_bench *b, const moesim_raw_key *key, uint64_t *gate, moesim_error *err)
 {
     moesim_device_times times = { .gate = 0 };
-    moesim_device_work work = { .num_rows = key->rows };
-    choose(b, key);
-    if (key->kind == MOESIM_RAW_EVENT_HITS) {
-        work.hits = b->expert;
-        work.n_hits = key->experts;
-    } else if (key->kind == MOESIM_RAW_EVENT_MOVED) {
-        work.moved = b->expert;
-        work.n_moved = key->experts;
-    } else {
-        work.cpu = b->expert;
-        work.n_cpu = key->experts;
+    const uint32_t n = choose(b, key), hits = hits_of(key);
+    const moesim_device_expert *const missed = b->expert + hits;
+    moesim_device_work work = { .num_rows = key->rows, .hits = b->expert, .n_hits = hits };
+    if (key->kind == MOESIM_RAW_EVENT_MOVED) {
+        work.moved = missed;
+        work.n_moved = n;
+    } else if (n > hits) {
+        work.cpu = missed;
+        work.n_cpu = n - hits;
     }
     moesim_code code = b->ops->work(b->device, &work, err);
     if (code == MOESIM_OK)

@@ -51,6 +51,7 @@ size_t moesim_bench_threads(const moesim_bench *bench, uint32_t out[16]);
 moesim_code moesim_event_plan_hits(moesim_bench *bench, moesim_plan *plan, moesim_error *err);
 moesim_code moesim_event_plan_moved(moesim_bench *bench, moesim_plan *plan, moesim_error *err);
 moesim_code moesim_event_plan_cpu(moesim_bench *bench, moesim_plan *plan, moesim_error *err);
+moesim_code moesim_event_plan_both(moesim_bench *bench, moesim_plan *plan, moesim_error *err);
 moesim_code moesim_event_sample(moesim_bench *bench, const moesim_raw_key *key, uint32_t repeat, double value[2],
                                 moesim_error *err);
 

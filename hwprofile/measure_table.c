@@ -318,6 +318,7 @@ const moesim_measurement moesim_measurements[] = {
     { "events with copies", false, MOESIM_RAW_EVENT_MOVED, MOESIM_RAW_KINDS, 1e-3, moesim_event_plan_moved,
       moesim_event_sample },
     { "events on the CPU", false, MOESIM_RAW_EVENT_CPU, MOESIM_RAW_KINDS, 1e-3, moesim_event_plan_cpu, moesim_event_sample },
+    { "hits and the CPU", false, MOESIM_RAW_EVENT_BOTH, MOESIM_RAW_KINDS, 1e-3, moesim_event_plan_both, moesim_event_sample },
     { "attention, router, shared expert", true, MOESIM_RAW_OTHER, MOESIM_RAW_OTHER_HOST, 1e-3, plan_other, sample_other },
     { "LM head", true, MOESIM_RAW_HEAD, MOESIM_RAW_KINDS, 1e-3, plan_head, sample_head },
     { NULL, false, 0, 0, 0.0, NULL, NULL },

@@ -47,6 +47,7 @@ const moesim_raw_kind_info moesim_raw_kind_infos[MOESIM_RAW_KINDS] = {
     [MOESIM_RAW_EVENT_HITS] = { "event_hits", ROWS | EXPERTS | TOKENS, 0 },
     [MOESIM_RAW_EVENT_MOVED] = { "event_moved", ROWS | EXPERTS | TOKENS, 0 },
     [MOESIM_RAW_EVENT_CPU] = { "event_cpu", ROWS | EXPERTS | TOKENS, 0 },
+    [MOESIM_RAW_EVENT_BOTH] = { "event_both", ROWS | EXPERTS | TOKENS, 0 },
     [MOESIM_RAW_JOINT_CPU] = { "joint_cpu", BYTES | EXPERTS | TOKENS | THREADS, 0 },
     [MOESIM_RAW_JOINT_LINK] = { "joint_link", BYTES | EXPERTS | TOKENS | THREADS, EXPERTS | TOKENS | THREADS },
 };

@@ -19,6 +19,7 @@
 #define MOESIM_RAW_NOTHING 1e-9          /* seconds: stands for what hides behind the device altogether */
 #define MOESIM_RAW_FACTS 64u
 #define MOESIM_RAW_SWEEPS 2u             /* the whole is measured so often */
+#define MOESIM_RAW_BESIDE 24u            /* hits of one token each beside the CPU experts of event_both */
 
 /* What one sample says, always in seconds. The order is that of the file. */
 enum moesim_raw_kind {
@@ -35,6 +36,7 @@ enum moesim_raw_kind {
     MOESIM_RAW_EVENT_HITS,       /* gate to gate: `experts` hits of `tokens` each */
     MOESIM_RAW_EVENT_MOVED,      /* the same, moved */
     MOESIM_RAW_EVENT_CPU,        /* the same, on the CPU */
+    MOESIM_RAW_EVENT_BOTH,       /* the same, on the CPU beside MOESIM_RAW_BESIDE hits */
     MOESIM_RAW_JOINT_CPU,        /* as CPU, while the link copies `bytes` without pause */
     MOESIM_RAW_JOINT_LINK,       /* one of those copies; threads 0: nothing runs on the CPU */
     MOESIM_RAW_KINDS

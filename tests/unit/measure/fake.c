@@ -15,7 +15,7 @@ unsigned fake_opened, fake_closed, fake_copies;
 
 const struct fake_costs fake_usual = {
     .alpha = 4e-6, .beta = 55e9, .return_alpha = 8e-6, .return_beta = 20e9, .dram = 80e9,
-    .step = 9e-6, .combine = 5e-6, .cpu_first = 150e-6, .cpu_more = 12e-6,
+    .step = 9e-6, .late = 21e-6, .combine = 5e-6, .cpu_first = 150e-6, .cpu_more = 12e-6,
     .gpu_first = 10e-6, .gpu_expert = 2e-6, .gpu_token = 5e-8,
     .launch = 6e-6, .after = 7e-6, .sync = 15e-6, .other = 60e-6, .other_host = 20e-6, .head = 300e-6,
 };
@@ -146,7 +146,8 @@ static moesim_code fake_work(moesim_device *device, const moesim_device_work *wo
     for (uint32_t i = 0; i < work->n_cpu; i++)
         check_expert(&work->cpu[i], work->num_rows);
     if (work->n_cpu > 0)
-        seconds = 2.0 * way + fake.step + work->n_cpu * fake_expert(work->cpu[0].tokens, FAKE_THREADS) + fake.combine;
+        seconds = fmax(seconds, (work->n_hits > 0 ? fake.late : 0.0) + 2.0 * way + fake.step + fake.combine +
+                                work->n_cpu * fake_expert(work->cpu[0].tokens, FAKE_THREADS));
     machine.clock += noisy(seconds);
     return breaks("work", err) ? err->code : MOESIM_OK;
 }

@@ -11,7 +11,7 @@ cd "$work"
 "$moesim" profile measure --device host --as llada2.0-mini --hidden 256 --intermediate 64 --host-pool 32MiB --gpu-memory 3MiB \
     --other off --quick -o raw.h5 >measured
 grep -q 'next: moesim profile fit raw.h5' measured
-for kind in copy to_host to_device cpu read grouped empty event_hits event_moved event_cpu joint_cpu joint_link; do
+for kind in copy to_host to_device cpu read grouped empty event_hits event_moved event_cpu event_both joint_cpu joint_link; do
     grep -q "^$kind " measured || { echo "nothing of kind $kind was measured"; exit 1; }
 done
 "$moesim" profile fit raw.h5 -o here.json >fitted
