@@ -46,7 +46,8 @@ const moesim_usage moesim_usage_profile_derive = {
                "Its label is 'not measured', and the error that the same rules would have made on the H200 host is printed "
                "with it.",
     .examples = "  moesim profile derive --link 64GB/s --dram 200GB/s --hbm 4.8TB/s -o guess.json\n"
-                "  moesim profile derive --nvbandwidth nv.json --dram 200GB/s --hbm 1.8TB/s --threads 8\n",
+                "  moesim profile derive --nvbandwidth nv.json --dram 200GB/s \\\n"
+                "      --hbm 1.8TB/s --threads 8\n",
     .args = args,
     .min_positional = 0,
     .max_positional = 0,
