@@ -213,7 +213,9 @@ check_interruption_leaves_nothing() {
 interrupt() {
     local child waited=0 status=0
     mkdir -p files
-    "$MOESIM" run "$SAMPLE" --policy oled,surv,lfru,belady,next-pass,random --cache 1:256 --threads 1 --csv files/r.csv \
+    # under nohup HUP would be ignored
+    env --default-signal="$1" "$MOESIM" run "$SAMPLE" --policy oled,surv,lfru,belady,next-pass,random \
+        --cache 1:256 --threads 1 --csv files/r.csv \
         </dev/null >run.out 2>run.err &
     child=$!
     sleep 0.4
