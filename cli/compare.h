@@ -73,7 +73,7 @@ moesim_code moesim_compare_figures(moesim_comparison *c, moesim_error *err);
 /* The policy of a cell, "" where the result has no such column. */
 const char *moesim_compare_policy(const moesim_comparison *c, int side, size_t row);
 
-/* Value of a column as text: integers and reals as in CSV. Returns out, or the text itself. */
+/* Value of a column as text: integers and reals as in CSV, undefined reals "". Returns out, or the text itself. */
 const char *moesim_compare_value(const moesim_column_data *column, size_t row, char out[32]);
 
 void moesim_compare_print_table(const moesim_comparison *c, FILE *out);

@@ -34,6 +34,8 @@ const char *moesim_compare_value(const moesim_column_data *column, size_t row, c
         return column->text[row];
     if (column->integer != NULL)
         (void)snprintf(out, 32, "%" PRId64, column->integer[row]);
+    else if (isnan(column->real[row]))
+        out[0] = '\0';
     else
         (void)snprintf(out, 32, "%.10g", column->real[row]);
     return out;
@@ -186,15 +188,47 @@ static bool shares_value(const moesim_compare_key *key, const side s[2])
     return false;
 }
 
+/* A sweep that counts has no bandwidths. */
+static bool has_times(const moesim_compare_key *key, const side *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (!isnan(key->column[s->number]->real[s->row[i]]))
+            return true;
+    return false;
+}
+
+/* The side that has times where the other has not, or -1. */
+static int timed_alone(const moesim_comparison *c, const side s[2])
+{
+    for (size_t k = 0; k < c->num_keys; k++) {
+        const moesim_compare_key *key = &c->key[k];
+        if (strcmp(key->name, "bandwidth_gbps") == 0 && key->column[0]->real != NULL &&
+            has_times(key, &s[0]) != has_times(key, &s[1]))
+            return has_times(key, &s[1]);
+    }
+    return -1;
+}
+
+static const char *value_or_none(const moesim_column_data *column, size_t row, char out[32])
+{
+    const char *text = moesim_compare_value(column, row, out);
+    return text[0] != '\0' ? text : "none";
+}
+
 static moesim_code nothing_common(const moesim_comparison *c, const side s[2], moesim_error *err)
 {
     char why[500] = "", names[300], a[32], b[32];
     size_t used = 0;
+    const int timed = s[0].n > 0 && s[1].n > 0 ? timed_alone(c, s) : -1;
+    if (timed >= 0)
+        return moesim_fail(err, MOESIM_E_FORMAT, "%s has times and %s counts alone, so that no cell has the bandwidth of one "
+                           "of the other; make both with --profile and the same --bandwidth, or both without",
+                           c->options->path[timed], c->options->path[!timed]);
     for (size_t k = 0; s[0].n > 0 && s[1].n > 0 && k < c->num_keys && used < sizeof why; k++)
         if (!shares_value(&c->key[k], s))
             used += (size_t)snprintf(why + used, sizeof why - used, "; no %s agrees (%.40s against %.40s, for one)",
-                                     c->key[k].name, moesim_compare_value(c->key[k].column[0], s[0].row[0], a),
-                                     moesim_compare_value(c->key[k].column[1], s[1].row[0], b));
+                                     c->key[k].name, value_or_none(c->key[k].column[0], s[0].row[0], a),
+                                     value_or_none(c->key[k].column[1], s[1].row[0], b));
     key_names(c, names, sizeof names);
     return moesim_fail(err, MOESIM_E_FORMAT, "%s (%zu cells) and %s (%zu cells) have no cell in common by %s%s",
                        c->options->path[0], s[0].n, c->options->path[1], s[1].n, names, why);

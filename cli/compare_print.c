@@ -6,13 +6,15 @@
 #include <math.h>
 #include <string.h>
 
+#include "cli/cachelist.h"
 #include "cli/compare.h"
 #include "cli/paired.h"
 #include "cli/print.h"
 #include "cli/run_text.h"
 
 #define SCHEMA "moesim.compare/1"
-#define NAME_COLUMNS 18u
+#define NAME_COLUMNS 16u
+#define CACHE_COLUMNS 8u
 #define FEW_REQUESTS 20u
 
 static const char rule[] = "--------------------------------------------------------------------------------\n";
@@ -93,7 +95,22 @@ static void head(const moesim_comparison *c, FILE *out)
 static const char *key_text(const moesim_comparison *c, const moesim_compare_row *row, const char *name, char out[32])
 {
     const moesim_column_data *column = key_column(c, name);
-    return column != NULL ? moesim_compare_value(column, cell_row(c, row, 0), out) : "-";
+    const char *text = column != NULL ? moesim_compare_value(column, cell_row(c, row, 0), out) : "";
+    return text[0] != '\0' ? text : "-";
+}
+
+/* Slots, or in scope global a size: as `moesim sweep` writes it where there is room, else rounded. */
+static const char *cache_text(const moesim_comparison *c, const moesim_compare_row *row, char out[32])
+{
+    static const double mib = 1024 * 1024, gib = 1024 * 1024 * 1024;
+    const moesim_column_data *column = key_column(c, "cache");
+    if (column == NULL || column->integer == NULL || strcmp(column->unit, "bytes") != 0)
+        return key_text(c, row, "cache", out);
+    const int64_t bytes = column->integer[cell_row(c, row, 0)];
+    if (strlen(moesim_cache_text((uint64_t)bytes, true, out, 32)) > CACHE_COLUMNS)
+        (void)snprintf(out, 32, (double)bytes < 1e5 * mib ? "%.0fMiB" : "%.1fGiB",
+                       (double)bytes / ((double)bytes < 1e5 * mib ? mib : gib));
+    return out;
 }
 
 static bool print_row(const moesim_comparison *c, const moesim_compare_row *row, FILE *out)
@@ -101,7 +118,7 @@ static bool print_row(const moesim_comparison *c, const moesim_compare_row *row,
     char text[4][16], key[2][32], wide[32];
     const bool differs = moesim_paired_distinguishable(&row->result);
     moesim_text_name(out, moesim_compare_policy(c, 0, cell_row(c, row, 0)), "", NAME_COLUMNS);
-    fprintf(out, " %5.8s %4.6s %6s %6s %7s %-15s %5s%s\n", key_text(c, row, "cache", key[0]),
+    fprintf(out, " %8s %4.6s %6s %6s %7s %-15s %5s%s\n", cache_text(c, row, key[0]),
             key_text(c, row, "bandwidth_gbps", key[1]), moesim_text_real(row->value[0], text[0]),
             moesim_text_real(row->value[1], text[1]), moesim_text_signed(row->result.difference, text[2]),
             moesim_text_interval(row->result.interval, 1, 3, wide), moesim_text_p(row->result.p, text[3]),
@@ -129,7 +146,7 @@ void moesim_compare_print_table(const moesim_comparison *c, FILE *out)
         const moesim_compare_metric *m = &c->metric[row->metric];
         const bool first = i == 0 || c->row[i - 1].metric != row->metric;
         if (first)
-            fprintf(out, "%s%s%s%s%s\npolicy             cache GB/s      A      B   A - B [95 %% CI]           p\n", rule,
+            fprintf(out, "%s%s%s%s%s\npolicy              cache GB/s      A      B   A - B [95 %% CI]           p\n", rule,
                     m->name, m->unit[0] != '\0' ? " (" : "", m->unit, m->unit[0] != '\0' ? ")" : "");
         heading(c, row, now, sizeof now);
         const size_t before = i > 0 ? c->row[i - 1].requests : 0;

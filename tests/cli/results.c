@@ -65,6 +65,14 @@ static double tpot(int cell)
     return time / tokens;
 }
 
+static size_t columns_of(const char *line, const char *end)
+{
+    size_t n = 0;
+    for (; line < end; line++)
+        n += ((unsigned char)*line & 0xc0u) != 0x80u;
+    return n;
+}
+
 START_TEST(figures)
 {
     write_results();
@@ -184,6 +192,62 @@ START_TEST(nothing_in_common)
 }
 END_TEST
 
+/* The sample without times, as a sweep that counts writes it; cache in bytes where asked for. */
+static void write_counts(const char *path, int64_t unit)
+{
+    moesim_result r;
+    sample_result(&r, "", NULL);
+    moesim_table *cells = &r.table[0];
+    for (size_t k = 0; k < cells->num_columns; k++) {
+        moesim_column_data *column = &cells->column[k];
+        const bool cache = strcmp(column->name, "cache") == 0;
+        if (cache && unit > 1)
+            (void)snprintf(column->unit, sizeof column->unit, "bytes");
+        for (size_t i = 0; i < cells->rows; i++) {
+            if (cache)
+                column->integer[i] *= unit;
+            if (strcmp(column->name, "bandwidth_gbps") == 0)
+                column->real[i] = NAN;
+        }
+    }
+    cells->rows /= 2;                               /* the others differ in bandwidth alone */
+    OK(moesim_result_write(&r, path, &err));
+    cells->rows *= 2;
+    moesim_result_fini(&r);
+}
+
+START_TEST(times_against_counts)
+{
+    write_results();
+    write_counts(test_path("counts.h5"), 1);
+    static const char why[] = "a.h5 has times and counts.h5 counts alone, so that no cell has the bandwidth of one of the "
+                              "other; make both with --profile and the same --bandwidth, or both without";
+    refused("compare a.h5 counts.h5", 1, why);
+    refused("compare counts.h5 a.h5", 1, why);
+    struct test_command table = run("compare counts.h5 counts.h5 --metric misses");
+    ck_assert_ptr_nonnull(strstr(table.out, "lru                    20    - "));
+    ck_assert_ptr_null(strstr(table.out, "nan"));
+    struct test_command csv = run("compare counts.h5 counts.h5 --metric misses --format csv");
+    ck_assert_ptr_nonnull(strstr(csv.out, "\nmisses_per_pass,lru,lru,sample.h5,20,,1,0,0,"));
+}
+END_TEST
+
+/* Sizes over all layers: whole, or rounded where they have no short form. */
+START_TEST(sizes)
+{
+    write_counts(test_path("even.h5"), (int64_t)200 << 20);
+    struct test_command table = run("compare even.h5 even.h5 --metric misses");
+    ck_assert_ptr_nonnull(strstr(table.out, "lru               4000MiB    - "));
+    ck_assert_ptr_nonnull(strstr(table.out, "lru               8000MiB    - "));
+    write_counts(test_path("odd.h5"), 3000000001);
+    table = run("compare odd.h5 odd.h5 --metric misses");
+    ck_assert_ptr_nonnull(strstr(table.out, "lru              57220MiB    - "));
+    ck_assert_ptr_nonnull(strstr(table.out, "lru              111.8GiB    - "));
+    for (const char *line = table.out, *end; (end = strchr(line, '\n')) != NULL; line = end + 1)
+        ck_assert_msg(columns_of(line, end) <= 80, "wider than 80 columns: %.*s", (int)(end - line), line);
+}
+END_TEST
+
 /* All cells of one policy, twice of each other key: told apart by options where there are any. */
 START_TEST(told_apart_by_options)
 {
@@ -225,14 +289,6 @@ START_TEST(lacking_tables)
     refused("compare twice.h5 twice.h5", 1, "rows 0 and 1 of /requests are both request 0 of cell 0");
 }
 END_TEST
-
-static size_t columns_of(const char *line, const char *end)
-{
-    size_t n = 0;
-    for (; line < end; line++)
-        n += ((unsigned char)*line & 0xc0u) != 0x80u;
-    return n;
-}
 
 START_TEST(forms)
 {
@@ -276,6 +332,7 @@ END_TEST
 int main(int argc, char **argv)
 {
     const TTest *const tests[] = { figures, not_distinguishable, two_policies, part_of_the_cells, requests_of_one_side,
-                                   nothing_in_common, told_apart_by_options, lacking_tables, forms, merging };
+                                   nothing_in_common, times_against_counts, sizes,
+                                   told_apart_by_options, lacking_tables, forms, merging };
     return test_command_main("results", argc, argv, tests, COUNT(tests));
 }
