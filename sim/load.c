@@ -233,10 +233,10 @@ static moesim_code too_large(const char *path, const moesim_layout *layout, cons
     const uint64_t active = (uint64_t)layout->experts * layout->layers;
     const moesim_extent alone = { 1, planned->num_parts, planned->num_rows, active };
     return moesim_fail(err, MOESIM_E_USAGE,
-                       "option --window: %zu bytes are too few: %s: /pass/row_offset[%llu]: a step of %llu rows needs up to "
-                       "%zu",
-                       window_bytes, path, (unsigned long long)planned->part[0].pass, (unsigned long long)planned->num_rows,
-                       moesim_layout_bytes(layout, &alone));
+                       "%s: /pass/row_offset[%llu]: a step of %llu rows needs up to %zu bytes, but a window has %zu; "
+                       "raise --window (run, sweep, replay)",
+                       path, (unsigned long long)planned->part[0].pass, (unsigned long long)planned->num_rows,
+                       moesim_layout_bytes(layout, &alone), window_bytes);
 }
 
 moesim_code moesim_walk_window(moesim_schedule *schedule, const moesim_layout *layout, size_t window_bytes,

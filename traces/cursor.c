@@ -80,7 +80,7 @@ static moesim_code check_limit(const moesim_cursor *c, const moesim_h5_dataset *
         return MOESIM_OK;
     return moesim_fail(err, MOESIM_E_LIMIT,
                        "%s: %s: rows %llu to %llu take %zu KiB decoded beside other columns' %zu, the window has %zu; "
-                       "write the trace in smaller chunks, or raise --window (run, sweep)",
+                       "write the trace in smaller chunks, or raise --window (run, sweep, replay)",
                        d->file->path, d->name, (unsigned long long)begin, (unsigned long long)end, new >> 10,
                        (total - old) >> 10, c->limit >> 10);
 }
