@@ -6,6 +6,7 @@
 #ifndef MOESIM_BASE_OUTPUT_H
 #define MOESIM_BASE_OUTPUT_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "base/error.h"
@@ -34,6 +35,11 @@ moesim_code moesim_output_commit(moesim_output **out, moesim_error *err);
 
 /* Removes the temporary file; NULL allowed. */
 void moesim_output_discard(moesim_output **out);
+
+/* Removes the temporary files of `path`, with `parts` of path.1, path.2, … too, that killed processes left behind: regular
+ * files of this user named after a process that is there no more. All others stay, and so does what cannot be removed. For
+ * files that one process at a time writes: processes of another machine cannot be seen. */
+void moesim_output_clean(const char *path, bool parts);
 
 /* Removes the temporary files of all outputs still open (called on the way out after an interruption). Async-signal-safe. */
 void moesim_output_discard_all(void);

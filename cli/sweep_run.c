@@ -13,6 +13,7 @@
 
 #include "base/arena.h"
 #include "base/log.h"
+#include "base/output.h"
 #include "sim/checkpoint.h"
 
 #define PATH_CHARS 4200u
@@ -39,6 +40,13 @@ static moesim_code check_partial(const running *run, const moesim_result *found,
     return MOESIM_OK;
 }
 
+/* What killed sweeps left half written. */
+static void clean(const running *run)
+{
+    moesim_output_clean(run->partial, true);
+    moesim_output_clean(run->sweep->options->output, false);
+}
+
 static moesim_code take_partial(running *run, moesim_error *err)
 {
     moesim_result found;
@@ -58,6 +66,7 @@ static moesim_code take_partial(running *run, moesim_error *err)
         moesim_result_fini(&found);
         return code;
     }
+    clean(run);
     moesim_result_fini(run->whole);
     *run->whole = found;
     return MOESIM_OK;
@@ -102,6 +111,7 @@ static void remove_partial(const running *run)
         state_path(run, k, path);
         (void)unlink(path);
     }
+    clean(run);
     if (unlink(run->partial) != 0 && errno != ENOENT)
         moesim_log(MOESIM_LOG_WARN, "%s: cannot be removed: %s", run->partial, strerror(errno));
 }

@@ -303,6 +303,68 @@ START_TEST(discard_all_removes_every_temporary)
 }
 END_TEST
 
+/* The number of a process that has ended and been waited for. */
+static long ended_process(void)
+{
+    const pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0)
+        _Exit(0);
+    ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+    return (long)pid;
+}
+
+static const char *temporary(const char *name, long pid, const char *rest)
+{
+    static char text[4][100];
+    static unsigned next;
+    char *out = text[next++ % 4];
+    (void)snprintf(out, sizeof text[0], ".%s.%ld%s", name, pid, rest);
+    return out;
+}
+
+START_TEST(cleaning_takes_what_ended_processes_left)
+{
+    enter();
+    const long gone = ended_process();
+    write_file(temporary("x", gone, "-0.tmp"), "left");
+    write_file(temporary("x.12", gone, "-3.tmp"), "left");
+    moesim_output_clean("x", false);
+    ck_assert_int_eq(files(), 1);
+    moesim_output_clean("./x", true);
+    ck_assert_int_eq(files(), 0);
+    leave();
+}
+END_TEST
+
+START_TEST(cleaning_keeps_everything_else)
+{
+    moesim_output *out = NULL;
+    moesim_error err = MOESIM_ERROR_INIT;
+    enter();
+    const long gone = ended_process();
+    ck_assert_int_eq(moesim_output_open("x", &out, &err), MOESIM_OK);
+    write_file("x", "itself");
+    write_file(temporary("x", (long)getppid(), "-0.tmp"), "of a living process");
+    write_file(temporary("y", gone, "-0.tmp"), "of another file");
+    write_file(temporary("x.y", gone, "-0.tmp"), "of another file");
+    write_file(temporary("x", gone, ".tmp"), "of another name");
+    write_file(temporary("x", gone, "-.tmp"), "of another name");
+    write_file(temporary("x", gone, "-0.tmp.h5"), "of another name");
+    write_file(".x.-0.tmp", "of no process");
+    write_file(".x.0-0.tmp", "of no process");
+    write_file(".x.4294967297-0.tmp", "of a number that is none of a process");
+    ck_assert_int_eq(symlink("x", temporary("x", gone, "-1.tmp")), 0);
+    ck_assert_int_eq(mkdir(temporary("x", gone, "-2.tmp"), 0700), 0);
+    moesim_output_clean("x", true);
+    moesim_output_clean("none/x", true);
+    moesim_output_clean("", true);
+    ck_assert_int_eq(files(), 13);
+    moesim_output_discard(&out);
+    leave();
+}
+END_TEST
+
 START_TEST(too_many_at_once)
 {
     moesim_output *out[33];
@@ -327,4 +389,5 @@ RUN_TESTS("output", commit_replaces_and_keeps_the_usual_mode, discard_leaves_the
           refused_targets, failed_write_keeps_nothing, full_standard_output_is_an_error, streams_are_written_through,
           devices_and_pipes_are_written_through, trying_leaves_nothing,
           the_file_of_standard_output_is_refused_by_name,
-          discard_all_removes_every_temporary, too_many_at_once)
+          discard_all_removes_every_temporary, cleaning_takes_what_ended_processes_left, cleaning_keeps_everything_else,
+          too_many_at_once)
