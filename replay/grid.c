@@ -5,6 +5,7 @@
 #include "replay/grid.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/arena.h"
@@ -18,6 +19,48 @@ double moesim_grid_clock(void)
     (void)clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
+
+/* ---- going on ---------------------------------------------------------------------------------------------------------- */
+
+static uint32_t job_at(const moesim_replay_grid *g, uint32_t repeat, uint32_t at)
+{
+    return repeat % 2 == 0 ? at : g->num_jobs - 1 - at;
+}
+
+/* The job that a cell is an execution of, if it has the number that it would get here; num_jobs: none. */
+static uint32_t job_of(const moesim_bench *b, const moesim_replay_grid *g, const moesim_replay_cell *c)
+{
+    const uint64_t begin = (uint64_t)c->repeat * g->num_jobs;
+    if (c->mode != (uint32_t)b->config.mode || c->order < begin || c->order - begin >= g->num_jobs)
+        return g->num_jobs;
+    const uint32_t job = job_at(g, c->repeat, (uint32_t)(c->order - begin));
+    const moesim_bench_entry *e = &b->entry[g->job[job].plan];
+    const bool same = c->bandwidth_cap == g->job[job].bandwidth_cap &&
+                      c->plan == moesim_replay_find_plan(&b->file, e->given, e->effective, e->cell.cache, e->cell.bandwidth);
+    return same ? job : g->num_jobs;
+}
+
+/* Cells are numbered by their place in the grid: one of another grid would have a number twice. */
+static moesim_code check_file(const moesim_bench *b, const moesim_replay_grid *g, moesim_error *err)
+{
+    for (size_t i = 0; i < b->file.num_cells; i++) {
+        const moesim_replay_cell *c = &b->file.cell[i];
+        const moesim_replay_plan *plan = &b->file.plan[c->plan];
+        const uint32_t job = job_of(b, g, c);
+        if (job == g->num_jobs)
+            return moesim_fail(err, MOESIM_E_USAGE, "the file to go on with holds another grid: its cell %u is %s, %llu slots, "
+                               "repeat %u, and here that is none or has another place; give the same policies, capacities, "
+                               "caps and mode, or another -o", c->order, plan->policy, (unsigned long long)plan->cache,
+                               c->repeat + 1);
+        if (strcmp(plan->decisions, moesim_declog_get_info(b->entry[g->job[job].plan].log)->digest) != 0)
+            return moesim_fail(err, MOESIM_E_USAGE, "policy %s at %llu slots decides otherwise than when the file was begun "
+                               "(another log, another version of moesim?); measure into another -o", plan->policy,
+                               (unsigned long long)plan->cache);
+    }
+    return MOESIM_OK;
+}
+
+/* ---- executing ------------------------------------------------------------------------------------------------------- */
 
 typedef struct pace {
     double *job;                 /* [num_jobs] seconds of the last execution; 0: none yet */
@@ -80,7 +123,7 @@ static moesim_code run_cells(moesim_bench *b, const moesim_replay_grid *g, pace 
 {
     for (uint32_t r = 0; r < g->repeats; r++)
         for (uint32_t i = 0; i < g->num_jobs; i++) {
-            const uint32_t job = r % 2 == 0 ? i : g->num_jobs - 1 - i;
+            const uint32_t job = job_at(g, r, i);
             if (moesim_bench_has(b, g->job[job].plan, g->job[job].bandwidth_cap, r))
                 continue;
             if (!fits(b, g, p, job)) {
@@ -128,7 +171,7 @@ moesim_code moesim_grid_execute(moesim_bench *b, const moesim_replay_grid *g, mo
     void *job = NULL;
     err = err != NULL ? err : &local;
     *progress = (moesim_grid_progress){.planned = g->num_jobs * g->repeats};
-    if (moesim_alloc(g->num_jobs, sizeof *p.job, "jobs", &job, err) != MOESIM_OK)
+    if (check_file(b, g, err) != MOESIM_OK || moesim_alloc(g->num_jobs, sizeof *p.job, "jobs", &job, err) != MOESIM_OK)
         return err->code;
     p.job = job;
     const bool as_it_was = b->file.num_sessions > 1 && b->file.config.planned_cells == progress->planned;
