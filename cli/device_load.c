@@ -26,9 +26,16 @@ static moesim_code add_policy(void *cookie, const char *name, moesim_error *err)
     moesim_device_session *s = cookie;
     if (s->num_policies == MAX_POLICIES)
         return moesim_fail(err, MOESIM_E_USAGE, "more than %u policies", MAX_POLICIES);
-    if (moesim_policy_spec_init(&s->policy[s->num_policies], name, err) != MOESIM_OK)
+    moesim_policy_spec *spec = &s->policy[s->num_policies];
+    if (moesim_policy_spec_init(spec, name, err) != MOESIM_OK)
         return err->code;
     s->num_policies++;
+    for (size_t i = 0; i + 1 < s->num_policies; i++)
+        if (strcmp(s->policy[i].policy->name, spec->policy->name) == 0 && strcmp(s->policy[i].effective, spec->effective) == 0)
+            return moesim_fail(err, MOESIM_E_USAGE, "option --policy: '%s' is given twice%s%s%s", spec->given,
+                               strcmp(s->policy[i].given, spec->given) != 0 ? " (first as '" : "",
+                               strcmp(s->policy[i].given, spec->given) != 0 ? s->policy[i].given : "",
+                               strcmp(s->policy[i].given, spec->given) != 0 ? "')" : "");
     return MOESIM_OK;
 }
 
@@ -58,6 +65,8 @@ static moesim_code add_cap(moesim_device_session *s, const char *word, moesim_er
     double cap = 0;
     if (strcmp(word, "none") != 0 && moesim_profile_parse_bandwidth(word, "option --bandwidth", &cap, err) != MOESIM_OK)
         return err->code;
+    if (cap != 0 && !(cap >= MOESIM_DEVICE_CAP_MIN && cap <= MOESIM_DEVICE_CAP_MAX))
+        return moesim_fail(err, MOESIM_E_USAGE, "option --bandwidth: %s is outside 1 MB/s to 10 TB/s", word);
     for (size_t i = 0; i < s->num_caps; i++)
         if (s->cap[i] == cap)
             return moesim_fail(err, MOESIM_E_USAGE, "option --bandwidth: %s is given twice", word);
@@ -348,7 +357,8 @@ moesim_code moesim_device_execute(moesim_device_session *s, moesim_error *err)
                s->words->output != NULL ? "; the same command goes on with " : "",
                s->words->output != NULL ? s->words->output : "");
     else
-        printf("done     %u cells%s%s\n", progress.finished, s->words->output != NULL ? " in " : "",
+        printf("done     %u cell%s%s%s\n", progress.finished, progress.finished == 1 ? "" : "s",
+               s->words->output != NULL ? " in " : "",
                s->words->output != NULL ? s->words->output : "");
     return MOESIM_OK;
 }

@@ -24,6 +24,8 @@
 #include "hwprofile/geometry.h"
 
 #define MOESIM_DEVICE_ROWS_MAX 1024u     /* most rows of one event */
+#define MOESIM_DEVICE_CAP_MIN 1e6        /* B/s, of a bandwidth cap */
+#define MOESIM_DEVICE_CAP_MAX 1e13
 
 /* What is asked for. All sizes are checked against what is free (GPU: cudaMemGetInfo; host: MemAvailable and the cgroup's
  * limit, whichever is less) before anything is allocated; the message says how much is needed and which option lowers it. */

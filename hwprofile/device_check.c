@@ -10,8 +10,6 @@
 #define SLOTS_MAX (1u << 20)
 #define POOL_MAX (1u << 24)
 #define CONTEXT_MAX (1u << 20)
-#define CAP_MIN 1e6              /* B/s */
-#define CAP_MAX 1e13
 
 static moesim_code check_range(const char *what, uint64_t value, uint64_t min, uint64_t max, moesim_error *err)
 {
@@ -64,7 +62,7 @@ moesim_code moesim_device_check(const moesim_device_config *c, moesim_error *err
         __builtin_mul_overflow(expert, (uint64_t)c->slots, &bytes) || bytes > PTRDIFF_MAX)
         return moesim_fail(err, MOESIM_E_USAGE, "device: %u slots or a pool of %u experts of %llu bytes have no address",
                            c->slots, c->pool, (unsigned long long)expert);
-    if (c->bandwidth_cap != 0.0 && !(c->bandwidth_cap >= CAP_MIN && c->bandwidth_cap <= CAP_MAX))
+    if (c->bandwidth_cap != 0.0 && !(c->bandwidth_cap >= MOESIM_DEVICE_CAP_MIN && c->bandwidth_cap <= MOESIM_DEVICE_CAP_MAX))
         return moesim_fail(err, MOESIM_E_USAGE, "device: a bandwidth cap of %g B/s is outside 1 MB/s to 10 TB/s",
                            c->bandwidth_cap);
     return check_geometry(c, err);

@@ -72,6 +72,11 @@ expect 2 replay t.h5 --policy lru --cache 40 --other on --device null
 holds "give --as" err
 expect 2 replay t.h5 --policy ideal --cache 40 "${on_null[@]}"
 holds "reloads freely" err
+expect 2 replay t.h5 --policy lru,oled,lru --cache 40 "${on_null[@]}"
+holds "'lru' is given twice" err
+expect 2 replay t.h5 --policy lru --cache 40 --bandwidth none,1e30 "${on_null[@]}"
+holds "option --bandwidth: 1e30 is outside 1 MB/s to 10 TB/s" err
+[ "$(grep -c '^cell' out)" -eq 0 ] || complain "cells are executed before a cap is refused"
 expect 2 replay t.h5 --policy lru --cache 40 --requests 1:2 "${on_null[@]}"
 expect 2 replay t.h5 --policy lru --cache 40 "${on_null[@]}" -o t.h5
 expect 2 fidelity t.h5 --policy lru --cache 40 "${on_null[@]}"
@@ -117,6 +122,12 @@ expect 0 "${grid[@]}" -o grid.h5
 [ "$(grep -c '^cell' out)" -eq 0 ] || complain "a finished grid is measured again"
 expect 2 "${grid[@]}" -o grid.h5 --seed 5
 holds "seed: 1 and 5" err
+cp grid.h5 keep.h5
+expect 2 "${grid[@]/20,40/20,60}" -o grid.h5
+holds "holds another grid" err
+expect 2 "${grid[@]}" -o grid.h5 --mode live
+holds "holds another grid" err
+cmp -s grid.h5 keep.h5 || complain "a file of another grid was changed"
 ls -- *.tmp* .*tmp* 2>/dev/null && complain "temporary files are left"
 
 exit "$bad"
