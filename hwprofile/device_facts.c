@@ -45,7 +45,8 @@ static void write_governor(const moesim_cpu_team *team, char *out, size_t room)
 static void write_free(const moesim_cpu_team *team, char *out, size_t room)
 {
     (void)team;
-    snprintf(out, room, "%llu", (unsigned long long)moesim_host_memory_free());
+    char text[24];
+    snprintf(out, room, "%s", moesim_memory_text(moesim_host_memory_free(), text));
 }
 
 static void write_isa(const moesim_cpu_team *team, char *out, size_t room)

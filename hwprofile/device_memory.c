@@ -113,13 +113,22 @@ uint64_t moesim_memory_allowed(uint64_t limit, uint64_t free_bytes)
     return limit != 0 && limit < most ? limit : most;
 }
 
+const char *moesim_memory_text(uint64_t bytes, char out[24])
+{
+    const double b = (double)bytes;
+    snprintf(out, 24, "%.2f %s", b >= 1e9 ? b / 1e9 : b >= 1e6 ? b / 1e6 : b / 1e3, b >= 1e9 ? "GB" : b >= 1e6 ? "MB" : "kB");
+    return out;
+}
+
 moesim_code moesim_memory_check(const char *memory, const char *what, uint64_t need, uint64_t allowed, const char *remedy,
                                 moesim_error *err)
 {
     if (need <= allowed)
         return MOESIM_OK;
-    return moesim_fail(err, MOESIM_E_LIMIT, "%s: %s needs %.2f GB, %.2f GB may be used (what is free less a reserve, or the "
-                       "limit that was given); %s", memory, what, (double)need / 1e9, (double)allowed / 1e9, remedy);
+    char needs[24], may[24];
+    return moesim_fail(err, MOESIM_E_LIMIT, "%s: %s needs %s, %s may be used (what is free less a reserve, or the limit that "
+                       "was given); %s", memory, what, moesim_memory_text(need, needs), moesim_memory_text(allowed, may),
+                       remedy);
 }
 
 void moesim_device_sizes_get(const moesim_device_config *c, moesim_device_sizes *out)

@@ -24,6 +24,9 @@ uint64_t moesim_host_memory_free(void);
 /* `limit` where it was given, but at most what is free less a reserve (1 GiB or 5 % of it, whichever is more). */
 uint64_t moesim_memory_allowed(uint64_t limit, uint64_t free_bytes);
 
+/* "1.61 GB", "9.93 MB": in the unit that leaves digits to see. */
+const char *moesim_memory_text(uint64_t bytes, char out[24]);
+
 /* MOESIM_E_LIMIT where need > allowed: "host memory: the pool of 256 experts needs 1.61 GB, 1.2 GB may be used …; remedy".
  * memory: "host memory", "GPU memory"; what: "the pool of 256 experts"; remedy: "lower --host-pool". */
 moesim_code moesim_memory_check(const char *memory, const char *what, uint64_t need, uint64_t allowed, const char *remedy,

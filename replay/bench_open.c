@@ -43,11 +43,13 @@ static uint32_t choose_pool(const moesim_bench *b)
 
 static void say_sizes(const moesim_bench *b, uint32_t slots)
 {
-    const double mb = 1e-6 * (double)b->expert_bytes;
+    char each[24], device[24], pool[24];
     const uint64_t all = (uint64_t)b->info->num_layers * b->info->num_experts;
-    moesim_bench_say(b, "needs    device: %u slots and %u of staging, %.2f MB each: %.2f GB (less with a smaller --cache, "
-                     "fewer --requests)", slots, b->config.staging, mb, 1e-3 * mb * (slots + b->config.staging));
-    moesim_bench_say(b, "         host: pool of %u experts: %.2f GB (less with --host-pool)%s", b->pool, 1e-3 * mb * b->pool,
+    moesim_bench_say(b, "needs    device: %u slots and %u of staging, %s each: %s (less with a smaller --cache, fewer "
+                     "--requests)", slots, b->config.staging, moesim_memory_text(b->expert_bytes, each),
+                     moesim_memory_text(b->expert_bytes * ((uint64_t)slots + b->config.staging), device));
+    moesim_bench_say(b, "         host: pool of %u experts: %s (less with --host-pool)%s", b->pool,
+                     moesim_memory_text(b->expert_bytes * b->pool, pool),
                      b->pool < all ? "; expert e of layer l is number (l * E + e) mod pool" : "");
 }
 
