@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/log.h"
 #include "base/options.h"
 #include "cli/fidelity.h"
 
@@ -204,6 +205,15 @@ static moesim_code mark(moesim_fidelity_report *r, moesim_fidelity_set *set, moe
     return MOESIM_OK;
 }
 
+static void warn(const moesim_fidelity_report *r)
+{
+    static const char *const names[] = {"the fixed time of an event (sync)", "the link's bandwidth", "the CPU table"};
+    for (size_t k = 0; k < MOESIM_CALIBRATED_CONSTANTS; k++)
+        if (r->calibration.part[k].state == MOESIM_CALIBRATION_BOUND)
+            moesim_log(MOESIM_LOG_WARN, "calibration on %s: %s would change by more than a factor of %g, so it stays as "
+                       "measured; is the profile of this machine?", r->calibrated_on, names[k], MOESIM_CALIBRATION_FACTOR);
+}
+
 static moesim_code calibrate(moesim_fidelity_report *r, moesim_fidelity_set *set, moesim_error *err)
 {
     const char *words = r->words->calibrate;
@@ -231,6 +241,7 @@ static moesim_code calibrate(moesim_fidelity_report *r, moesim_fidelity_set *set
     if (code != MOESIM_OK)
         return code;
     r->calibrated = true;
+    warn(r);
     moesim_calibration_apply(&r->calibration, r->fitted, NULL);
     return MOESIM_OK;
 }

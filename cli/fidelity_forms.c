@@ -182,12 +182,21 @@ static json_t *json_set(const moesim_fidelity_set *set)
 
 static json_t *json_calibration(const moesim_fidelity_report *r)
 {
+    static const char *const names[] = {"sync", "link", "cpu"};
     const moesim_calibration *c = &r->calibration;
     if (!r->calibrated)
         return json_null();
-    return json_pack("{s:o, s:f, s:f, s:f, s:f, s:b, s:f, s:f}", "cells", moesim_json_text(r->calibrated_on), "link_factor",
-                     c->link, "sync_s", c->sync, "sync_before_s", r->profile->sync.value, "cpu_factor", c->cpu, "cpu_fitted",
-                     c->fitted_cpu, "loss_before", c->before, "loss_after", c->after);
+    json_t *o = json_pack("{s:o, s:f, s:f, s:f, s:f, s:f, s:f}", "cells", moesim_json_text(r->calibrated_on), "link_factor",
+                          c->link, "sync_s", c->sync, "sync_before_s", r->profile->sync.value, "cpu_factor", c->cpu,
+                          "loss_before", c->before, "loss_after", c->after);
+    for (size_t k = 0; k < MOESIM_CALIBRATED_CONSTANTS; k++) {
+        char key[32];
+        snprintf(key, sizeof key, "%s_fitted", names[k]);
+        json_object_set_new(o, key, json_boolean(c->part[k].state == MOESIM_CALIBRATION_FITTED));
+        snprintf(key, sizeof key, "%s_events", names[k]);
+        json_object_set_new(o, key, json_integer((json_int_t)c->part[k].events));
+    }
+    return o;
 }
 
 moesim_code moesim_fidelity_print_json(const moesim_fidelity_report *r, FILE *out, moesim_error *err)

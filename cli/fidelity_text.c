@@ -109,6 +109,46 @@ static void print_run(const moesim_fidelity_set *set, FILE *out)
     }
 }
 
+/* "link x 0.99 (55 GB/s -> 54 GB/s; 512 events)", or why it stays as it was measured. */
+static size_t fitted_part(const moesim_fidelity_report *r, enum moesim_calibrated k, char *out, size_t room)
+{
+    static const char *const names[] = {"sync", "link", "CPU table"};
+    const moesim_calibration *c = &r->calibration;
+    const moesim_calibration_part *part = &c->part[k];
+    char was[32], is[32];
+    int n = snprintf(out, room, "%s", names[k]);
+    if (part->state == MOESIM_CALIBRATION_BOUND)
+        n += snprintf(out + n, room - (size_t)n, ": as measured, its fit to %zu events leaves x %.1f .. %.1f", part->events,
+                      1 / MOESIM_CALIBRATION_FACTOR, MOESIM_CALIBRATION_FACTOR);
+    else if (part->state != MOESIM_CALIBRATION_FITTED && (part->events == 0 || part->state == MOESIM_CALIBRATION_DULL))
+        n += snprintf(out + n, room - (size_t)n, ": as measured, no event tells it");
+    else if (part->state != MOESIM_CALIBRATION_FITTED)
+        n += snprintf(out + n, room - (size_t)n, ": as measured, %zu event%s %s too few to tell it", part->events,
+                      part->events == 1 ? "" : "s", part->events == 1 ? "is" : "are");
+    else if (k == MOESIM_CALIBRATED_SYNC)
+        n += snprintf(out + n, room - (size_t)n, " %s -> %s (%zu events)",
+                      moesim_profile_text(r->profile->sync.value, "s", was), moesim_profile_text(c->sync, "s", is),
+                      part->events);
+    else if (k == MOESIM_CALIBRATED_LINK)
+        n += snprintf(out + n, room - (size_t)n, " x %.4f (%s -> %s; %zu events)", c->link,
+                      moesim_profile_text(r->profile->link_bandwidth.value, "B/s", was),
+                      moesim_profile_text(r->fitted->link_bandwidth.value, "B/s", is), part->events);
+    else
+        n += snprintf(out + n, room - (size_t)n, " x %.4f (%zu events)", c->cpu, part->events);
+    return (size_t)n;
+}
+
+static void print_fitted(const moesim_fidelity_report *r, FILE *out)
+{
+    char line[1200];
+    size_t n = (size_t)snprintf(line, sizeof line, "on %s alone: ", r->calibrated_on);
+    for (int k = 0; k < MOESIM_CALIBRATED_CONSTANTS; k++) {
+        n += fitted_part(r, (enum moesim_calibrated)k, line + n, sizeof line - n);
+        n += (size_t)snprintf(line + n, sizeof line - n, k + 1 < MOESIM_CALIBRATED_CONSTANTS ? "; " : "");
+    }
+    moesim_args_row(out, "fitted", 0, 10, line);
+}
+
 static void print_profile(const moesim_fidelity_report *r, FILE *out)
 {
     const moesim_profile *p = r->profile;
@@ -124,15 +164,7 @@ static void print_profile(const moesim_fidelity_report *r, FILE *out)
         fputs("fitted    nothing: the profile as it is\n", out);
         return;
     }
-    char line[700], was[32], is[32], cpu[48] = "", link[2][32];
-    const moesim_calibration *c = &r->calibration;
-    if (c->fitted_cpu)
-        snprintf(cpu, sizeof cpu, ", CPU table x %.4f", c->cpu);
-    snprintf(line, sizeof line, "on %s alone: link x %.4f (%s -> %s), sync %s -> %s%s", r->calibrated_on, c->link,
-             moesim_profile_text(p->link_bandwidth.value, "B/s", link[0]),
-             moesim_profile_text(r->fitted->link_bandwidth.value, "B/s", link[1]), moesim_profile_text(p->sync.value, "s", was),
-             moesim_profile_text(c->sync, "s", is), cpu);
-    moesim_args_row(out, "fitted", 0, 10, line);
+    print_fitted(r, out);
 }
 
 void moesim_fidelity_print_counts(const moesim_fidelity_set *set, FILE *out)

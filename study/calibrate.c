@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Three constants by direct search: golden section in the logarithms, one constant at a time and then along what a round has
- * changed. Passes are cheap to price, so nothing cleverer is needed.
+ * Three constants one after another, each by bisection on the median of the events that tell it. Medians, because a few
+ * events are always disturbed (a core that is taken away, a clock that ramps), and because a median needs no weights.
  */
 #include "study/calibrate.h"
 
@@ -11,20 +11,20 @@
 
 #include "base/arena.h"
 
-#define WIDE 0.02                /* errors beyond it weigh linearly */
-#define GOLDEN 0.6180339887498949
-#define ROUNDS 6
-#define STEPS 20                 /* 0.618^20 is 7e-5 of the range */
-#define FACTOR 2.0               /* factors move at most by it */
-#define LEAST_SYNC 1e-7
-#define MOST_SYNC 1e-2
-#define CONSTANTS 3              /* link, sync, cpu */
+#define WIDE 0.02                /* of the loss: errors beyond it weigh linearly */
+#define STEPS 20                 /* 4^(2^-20): 1.3e-6 */
+#define ROUNDS 4                 /* which events tell a constant depends on it */
+#define SETTLED 1e-4
+#define DULL 0.05
 
 typedef struct search {
     const moesim_costing_params *params;
     const moesim_calibration_cell *cell;
     size_t num_cells;
     moesim_profile *profile;     /* scratch */
+    moesim_prediction *prediction;       /* [num_cells] */
+    uint8_t *member;             /* [events of all cells] */
+    double *ratio;               /* [events × repeats of all cells] */
     moesim_calibration at;
     moesim_error *err;
     moesim_code code;
@@ -40,6 +40,26 @@ void moesim_calibration_apply(const moesim_calibration *c, moesim_profile *profi
         *bandwidth *= c->link;
 }
 
+/* ---- predictions with the constants of s->at ------------------------------------------------------------------------- */
+
+static void predict(search *s)
+{
+    for (size_t i = 0; i < s->num_cells && s->code == MOESIM_OK; i++) {
+        const moesim_calibration_cell *c = &s->cell[i];
+        moesim_costing_params params = *s->params;
+        moesim_costing *costing = NULL;
+        params.bandwidth = c->bandwidth;
+        *s->profile = *s->params->profile;
+        moesim_calibration_apply(&s->at, s->profile, &params.bandwidth);
+        params.profile = s->profile;
+        moesim_prediction_fini(&s->prediction[i]);
+        s->code = moesim_costing_create(&params, &costing, s->err);
+        if (s->code == MOESIM_OK)
+            s->code = moesim_predict(c->works, costing, &s->prediction[i], s->err);
+        moesim_costing_destroy(&costing);
+    }
+}
+
 /* Mean over repeats, in seconds. */
 static double measured_pass(const moesim_calibration_cell *c, uint64_t first)
 {
@@ -50,130 +70,186 @@ static double measured_pass(const moesim_calibration_cell *c, uint64_t first)
     return 1e-9 * ns / c->repeats;
 }
 
-static double add_losses(const moesim_calibration_cell *c, const double *seconds, size_t *passes)
+/* NaN: no pass has a time. */
+static double loss(search *s)
 {
-    double loss = 0;
-    for (uint64_t i = 0; i < c->works->num_events; i += c->works->num_layers) {
-        double predicted = 0;
-        for (uint32_t l = 0; l < c->works->num_layers; l++)
-            predicted += seconds[i + l];
-        const double measured = measured_pass(c, i);
-        if (!c->works->event[i].counted || !(measured > 0) || !(predicted > 0))
-            continue;
-        const double x = log(measured / predicted) / WIDE;
-        loss += sqrt(1 + x * x) - 1;
-        (*passes)++;
-    }
-    return loss;
-}
-
-static double loss_of(search *s, const moesim_calibration *at)
-{
-    double loss = 0;
+    double sum = 0;
     size_t passes = 0;
-    for (size_t i = 0; i < s->num_cells && s->code == MOESIM_OK; i++) {
-        const moesim_calibration_cell *c = &s->cell[i];
-        moesim_costing_params params = *s->params;
-        moesim_costing *costing = NULL;
-        moesim_prediction p = {0};
-        params.bandwidth = c->bandwidth;
-        *s->profile = *s->params->profile;
-        moesim_calibration_apply(at, s->profile, &params.bandwidth);
-        params.profile = s->profile;
-        s->code = moesim_costing_create(&params, &costing, s->err);
-        if (s->code == MOESIM_OK)
-            s->code = moesim_predict(c->works, costing, &p, s->err);
-        if (s->code == MOESIM_OK)
-            loss += add_losses(c, p.seconds, &passes);
-        moesim_prediction_fini(&p);
-        moesim_costing_destroy(&costing);
+    predict(s);
+    for (size_t k = 0; k < s->num_cells && s->code == MOESIM_OK; k++) {
+        const moesim_calibration_cell *c = &s->cell[k];
+        for (uint64_t i = 0; i < c->works->num_events; i += c->works->num_layers) {
+            const double measured = measured_pass(c, i);
+            double predicted = 0;
+            for (uint32_t l = 0; l < c->works->num_layers; l++)
+                predicted += s->prediction[k].seconds[i + l];
+            if (!c->works->event[i].counted || !(measured > 0) || !(predicted > 0))
+                continue;
+            const double x = log(measured / predicted) / WIDE;
+            sum += sqrt(1 + x * x) - 1;
+            passes++;
+        }
     }
-    return passes > 0 ? loss / (double)passes : (double)NAN;
+    return passes > 0 ? sum / (double)passes : (double)NAN;
 }
 
-static double within(double v, double lo, double hi)
+/* ---- which events tell what ------------------------------------------------------------------------------------------ */
+
+static bool tells(enum moesim_calibrated k, const moesim_works_event *e, const moesim_prediction *p, uint64_t i)
 {
-    return v < lo ? lo : v > hi ? hi : v;
+    if (k == MOESIM_CALIBRATED_SYNC)
+        return e->n_moved == 0 && e->n_cpu == 0;
+    if (k == MOESIM_CALIBRATED_LINK)
+        return e->n_moved > 0 && e->n_cpu == 0 && p->link_bound[i];
+    return e->n_cpu > 0 && p->cpu_bound[i];
 }
 
-/* Moves s->at there. */
-static double loss_at(search *s, const moesim_calibration *from, const double direction[CONSTANTS], double t)
+static bool has_time(const moesim_calibration_cell *c, uint64_t event)
 {
-    s->at.link = within(from->link * exp(t * direction[0]), 1 / FACTOR, FACTOR);
-    s->at.sync = within(from->sync * exp(t * direction[1]), LEAST_SYNC, MOST_SYNC);
-    s->at.cpu = within(from->cpu * exp(t * direction[2]), 1 / FACTOR, FACTOR);
-    return loss_of(s, &s->at);
+    bool has = false;
+    for (uint32_t r = 0; r < c->repeats; r++)
+        has = has || c->measured[r][event] > 0;
+    return has;
 }
 
-/* From s->at along a direction in the logarithms of the constants, by `reach` times it at most either way. */
-static void improve(search *s, const double direction[CONSTANTS], double reach)
+/* By what is predicted alone: choosing by what was measured would bias the fit. */
+static size_t choose(search *s, enum moesim_calibrated k)
 {
-    const moesim_calibration from = s->at;
-    double a = -reach, b = reach, t[2], loss[2];
-    const double best = loss_of(s, &s->at);
-    for (size_t k = 0; k < 2; k++) {
-        t[k] = k == 0 ? b - GOLDEN * (b - a) : a + GOLDEN * (b - a);
-        loss[k] = loss_at(s, &from, direction, t[k]);
+    size_t n = 0;
+    uint8_t *member = s->member;
+    for (size_t c = 0; c < s->num_cells && s->code == MOESIM_OK; c++) {
+        const moesim_works *w = s->cell[c].works;
+        for (uint64_t i = 0; i < w->num_events; i++) {
+            member[i] = w->event[i].counted && tells(k, &w->event[i], &s->prediction[c], i) && has_time(&s->cell[c], i);
+            n += member[i];
+        }
+        member += w->num_events;
     }
-    for (int i = 0; i < STEPS && s->code == MOESIM_OK; i++) {
-        const size_t better = loss[0] < loss[1] ? 0 : 1;
-        if (better == 0)
-            b = t[1];
-        else
-            a = t[0];
-        t[1 - better] = t[better];
-        loss[1 - better] = loss[better];
-        t[better] = better == 0 ? b - GOLDEN * (b - a) : a + GOLDEN * (b - a);
-        loss[better] = loss_at(s, &from, direction, t[better]);
-    }
-    const size_t k = loss[0] < loss[1] ? 0 : 1;
-    if (loss[k] < best)
-        (void)loss_at(s, &from, direction, t[k]);
+    return n;
+}
+
+/* ---- one constant ---------------------------------------------------------------------------------------------------- */
+
+static void set(search *s, enum moesim_calibrated k, double factor)
+{
+    if (k == MOESIM_CALIBRATED_SYNC)
+        s->at.sync = s->params->profile->sync.value * factor;
     else
-        s->at = from;
+        *(k == MOESIM_CALIBRATED_LINK ? &s->at.link : &s->at.cpu) = factor;
 }
 
-/* Each constant alone, then along what they changed together, since they trade against each other. */
-static void round_of(search *s, double width)
+static int by_value(const void *a, const void *b)
 {
-    static const double alone[CONSTANTS][CONSTANTS] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
-    const moesim_calibration was = s->at;
-    for (size_t i = 0; i < CONSTANTS && s->code == MOESIM_OK; i++)
-        if (i != 2 || s->at.fitted_cpu)
-            improve(s, alone[i], width);
-    const double together[CONSTANTS] = {log(s->at.link / was.link), log(s->at.sync / was.sync), log(s->at.cpu / was.cpu)};
-    if (s->code == MOESIM_OK)
-        improve(s, together, 8);
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
 }
 
-static bool uses_cpu(const moesim_calibration_cell *cell, size_t n)
+/* Median of ln(measured / predicted) over the chosen events with this factor. */
+static double median_at(search *s, enum moesim_calibrated k, double factor)
 {
-    for (size_t i = 0; i < n; i++)
-        for (uint64_t e = 0; e < cell[i].works->num_events; e++)
-            if (cell[i].works->event[e].n_cpu > 0)
-                return true;
-    return false;
+    size_t n = 0;
+    const uint8_t *member = s->member;
+    set(s, k, factor);
+    predict(s);
+    for (size_t c = 0; c < s->num_cells && s->code == MOESIM_OK; c++) {
+        const moesim_calibration_cell *cell = &s->cell[c];
+        for (uint64_t i = 0; i < cell->works->num_events; i++)
+            for (uint32_t r = 0; member[i] && r < cell->repeats; r++)
+                if (cell->measured[r][i] > 0 && s->prediction[c].seconds[i] > 0)
+                    s->ratio[n++] = log(1e-9 * cell->measured[r][i] / s->prediction[c].seconds[i]);
+        member += cell->works->num_events;
+    }
+    if (n == 0)
+        return 0;
+    qsort(s->ratio, n, sizeof *s->ratio, by_value);
+    return 0.5 * (s->ratio[(n - 1) / 2] + s->ratio[n / 2]);
+}
+
+static enum moesim_calibration_state bisect(search *s, enum moesim_calibrated k, double *factor)
+{
+    double a = -log(MOESIM_CALIBRATION_FACTOR), b = log(MOESIM_CALIBRATION_FACTOR);
+    const double at_a = median_at(s, k, exp(a)), at_b = median_at(s, k, exp(b));
+    if (!(fabs(at_a - at_b) >= DULL))
+        return MOESIM_CALIBRATION_DULL;
+    if ((at_a > 0) == (at_b > 0))
+        return MOESIM_CALIBRATION_BOUND;
+    for (int i = 0; i < STEPS && s->code == MOESIM_OK; i++) {
+        const double middle = 0.5 * (a + b);
+        if ((median_at(s, k, exp(middle)) > 0) == (at_a > 0))
+            a = middle;
+        else
+            b = middle;
+    }
+    *factor = exp(0.5 * (a + b));
+    return MOESIM_CALIBRATION_FITTED;
+}
+
+static void fit(search *s, enum moesim_calibrated k)
+{
+    moesim_calibration_part *part = &s->at.part[k];
+    double factor = 1, was;
+    int round = 0;
+    do {
+        was = factor;
+        set(s, k, factor);
+        predict(s);
+        part->events = choose(s, k);
+        part->state = part->events < MOESIM_CALIBRATION_EVENTS ? MOESIM_CALIBRATION_FEW : bisect(s, k, &factor);
+    } while (part->state == MOESIM_CALIBRATION_FITTED && s->code == MOESIM_OK && ++round < ROUNDS &&
+             fabs(factor - was) > SETTLED);
+    set(s, k, part->state == MOESIM_CALIBRATION_FITTED ? factor : 1);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------------------------------- */
+
+static moesim_code make(search *s, moesim_error *err)
+{
+    void *profile = NULL, *prediction = NULL, *member = NULL, *ratio = NULL;
+    size_t events = 0, samples = 0;
+    for (size_t i = 0; i < s->num_cells; i++) {
+        events += s->cell[i].works->num_events;
+        samples += s->cell[i].works->num_events * s->cell[i].repeats;
+    }
+    moesim_code code = moesim_alloc(1, sizeof *s->profile, "a profile", &profile, err);
+    if (code == MOESIM_OK)
+        code = moesim_alloc(s->num_cells, sizeof *s->prediction, "predictions", &prediction, err);
+    if (code == MOESIM_OK)
+        code = moesim_alloc(events, sizeof *s->member, "events to fit on", &member, err);
+    if (code == MOESIM_OK)
+        code = moesim_alloc(samples, sizeof *s->ratio, "events to fit on", &ratio, err);
+    s->profile = profile;
+    s->prediction = prediction;
+    s->member = member;
+    s->ratio = ratio;
+    return code;
+}
+
+static void release(search *s)
+{
+    for (size_t i = 0; s->prediction != NULL && i < s->num_cells; i++)
+        moesim_prediction_fini(&s->prediction[i]);
+    free(s->profile);
+    free(s->prediction);
+    free(s->member);
+    free(s->ratio);
 }
 
 moesim_code moesim_calibrate(const moesim_costing_params *params, const moesim_calibration_cell *cell, size_t num_cells,
                              moesim_calibration *out, moesim_error *err)
 {
-    void *p = NULL;
-    if (moesim_alloc(1, sizeof(moesim_profile), "a profile", &p, err) != MOESIM_OK)
-        return err->code;
-    search s = {.params = params, .cell = cell, .num_cells = num_cells, .profile = p, .err = err};
-    const double sync = params->profile->sync.value;
-    s.at = (moesim_calibration){.link = 1, .cpu = 1, .sync = within(sync, LEAST_SYNC, MOST_SYNC)};
-    s.at.fitted_cpu = uses_cpu(cell, num_cells);
-    s.at.before = loss_of(&s, &s.at);
+    search s = {.params = params, .cell = cell, .num_cells = num_cells, .err = err};
+    s.at = (moesim_calibration){.link = 1, .cpu = 1, .sync = params->profile->sync.value};
+    s.code = make(&s, err);
+    if (s.code == MOESIM_OK)
+        s.at.before = loss(&s);
     if (s.code == MOESIM_OK && isnan(s.at.before))
         s.code = moesim_fail(err, MOESIM_E_USAGE, "the cells to calibrate on have no measured time; give --calibrate none or "
                              "another cell");
-    for (int i = 0; i < ROUNDS && s.code == MOESIM_OK; i++)
-        round_of(&s, i < 2 ? 0.7 : 0.1);
+    for (int k = 0; k < MOESIM_CALIBRATED_CONSTANTS && s.code == MOESIM_OK; k++)
+        fit(&s, (enum moesim_calibrated)k);
     if (s.code == MOESIM_OK)
-        s.at.after = loss_of(&s, &s.at);
+        s.at.after = loss(&s);
     *out = s.at;
-    free(p);
+    release(&s);
     return s.code;
 }

@@ -38,6 +38,7 @@ static void price(const moesim_works *s, moesim_executor *x, moesim_prediction *
         x->ops->event(x, &work, &parts);
         out->seconds[i] = from_gate(&parts);
         out->link_bound[i] = parts.link > 0.5 * out->seconds[i];
+        out->cpu_bound[i] = parts.cpu > 0 && parts.dram <= 0.05 * out->seconds[i];
         if (e->layer > 0)
             out->seconds[i - 1] += parts.other_gpu + parts.other_host;
         add_step(&step, &parts);
@@ -60,13 +61,16 @@ moesim_code moesim_predict(const moesim_works *works, const moesim_costing *cost
                            moesim_error *err)
 {
     moesim_executor *x = NULL;
-    void *seconds = NULL, *bound = NULL;
+    void *seconds = NULL, *link = NULL, *cpu = NULL;
     memset(out, 0, sizeof *out);
     moesim_code code = moesim_alloc(works->num_events, sizeof *out->seconds, "predicted times", &seconds, err);
     if (code == MOESIM_OK)
-        code = moesim_alloc(works->num_events, sizeof *out->link_bound, "predicted times", &bound, err);
+        code = moesim_alloc(works->num_events, sizeof *out->link_bound, "predicted times", &link, err);
+    if (code == MOESIM_OK)
+        code = moesim_alloc(works->num_events, sizeof *out->cpu_bound, "predicted times", &cpu, err);
     out->seconds = seconds;
-    out->link_bound = bound;
+    out->link_bound = link;
+    out->cpu_bound = cpu;
     if (code == MOESIM_OK)
         code = moesim_executor_create(costing, 0, &x, err);
     if (code == MOESIM_OK)
@@ -79,5 +83,6 @@ void moesim_prediction_fini(moesim_prediction *prediction)
 {
     free(prediction->seconds);
     free(prediction->link_bound);
+    free(prediction->cpu_bound);
     memset(prediction, 0, sizeof *prediction);
 }

@@ -2,7 +2,7 @@
  *
  * What the model says that each event of a decision log takes. The log is joined with its trace once; the result can be priced
  * again and again, with other constants or with effects switched off. The same decisions give the sums of the timer
- * (sim/timer.h) to the last bit, if no expert runs on the CPU: a log lists CPU experts in the order of their ids, in which
+ * (sim/timer.h) to 1e-12, if no expert runs on the CPU: a log lists CPU experts in the order of their ids, in which
  * they are executed too, and the timer in that of dispatch.
  */
 #ifndef MOESIM_STUDY_PREDICT_H
@@ -52,6 +52,8 @@ typedef struct moesim_prediction {
     double *seconds;             /* [num_events] from gate to gate: sync, hits, link, cpu, dram, policy, and what the costing
                                   * gives `other` of the layer that follows in the pass */
     uint8_t *link_bound;         /* [num_events] 1: part link is more than half of it */
+    uint8_t *cpu_bound;          /* [num_events] 1: the CPU path alone takes longer than the GPU path alone, and sharing DRAM
+                                  * adds at most 5 % of the event: the CPU decides how long it takes */
     moesim_parts counted;        /* over the counted steps, added by request as the timer adds */
 } moesim_prediction;
 

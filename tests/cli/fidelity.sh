@@ -37,7 +37,9 @@ expect 0 trace select "$root/traces/samples/sample.h5" other.h5 --requests 1:2 -
 # a grid, its report, and the report again from the raw file, to the byte
 expect 0 fidelity t.h5 --policy lru,oled --cache 40,100 "${small[@]}" --repeat 2 -o raw.h5 --csv cells.csv --markdown table.md
 holds "counts    5 of 5 cells executed exactly what was predicted" out
-holds "on lru:100 alone: link x" out
+holds "on lru:100 alone: sync" out
+holds "no event tells it" out
+holds "would change by more than a factor of 2, so it stays as measured" err
 cp out first
 while IFS= read -r line; do
     line=${line//[$'\x80'-$'\xbf']/}
@@ -60,7 +62,7 @@ expect 0 fidelity t.h5 --raw raw.h5 --calibrate none --format json
 holds '"calibration": null' out
 holds '"test_cells": 4' out
 expect 0 fidelity t.h5 --raw raw.h5 --calibrate oled:40 --set link.alpha=1us
-holds "on oled:40 alone: link x" out
+holds "on oled:40 alone: sync" out
 holds "set link.alpha=1us" out
 expect 2 fidelity --raw raw.h5 --calibrate oled:41
 holds "the grid has no cell of policy oled at capacity 41" err

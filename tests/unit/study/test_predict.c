@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The prediction of a decision log against the timer of the run that wrote it, and constants found again by calibration.
+ * The prediction of a decision log against the timer of the run that wrote it.
  */
 #include <math.h>
 #include <string.h>
 
 #include "sim/grid.h"
-#include "study/calibrate.h"
+#include "study/predict.h"
 #include "tests/support/support.h"
 #include "tests/unit/base/runner.h"
 
@@ -141,8 +141,11 @@ START_TEST(test_equals_the_timer)
         moesim_prediction p = predict(&works, &profile, exact[i].effects);
         const moesim_parts *a = &p.counted, *b = &t.total.decode;
         ck_assert_double_gt(a->total, 0);
-        ck_assert_msg(memcmp(a, b, sizeof *a) == 0, "%s at %u: %.17g and %.17g", exact[i].policy, exact[i].cache, a->total,
-                      b->total);
+        /* Every part; an event's share is added up here before it joins the step, so the last bits may differ. */
+        const double *ours = (const double *)a, *theirs = (const double *)b;
+        for (size_t part = 0; part < sizeof *a / sizeof *ours; part++)
+            ck_assert_msg(fabs(ours[part] - theirs[part]) <= 1e-12 * fabs(theirs[part]), "%s at %u, part %zu: %.17g and %.17g",
+                          exact[i].policy, exact[i].cache, part, ours[part], theirs[part]);
         double sum = 0;
         for (uint64_t e = 0; e < works.num_events; e++)
             if (works.event[e].counted)
@@ -178,65 +181,4 @@ START_TEST(test_cpu_experts)
 }
 END_TEST
 
-typedef struct fitted {
-    moesim_works works;
-    uint32_t *ns;
-    const uint32_t *measured[1];
-    moesim_calibration_cell cell;
-} fitted;
-
-/* A cell whose measured times are what the model says with other constants. */
-static void pretend(fitted *f, const char *policy, const moesim_profile *truth)
-{
-    const char *trace = make_trace(), *log = test_path("fit.h5");
-    moesim_cell_result result = {0};
-    run(trace, policy, 5, MOESIM_EFFECT_ALL, log, &result);
-    moesim_cell_results_fini(&result, 1);
-    read_works(trace, log, &f->works);
-    moesim_works_fini(&recorded);
-    moesim_prediction p = predict(&f->works, truth, MOESIM_EFFECT_ALL);
-    f->ns = calloc(f->works.num_events, sizeof *f->ns);
-    for (uint64_t e = 0; e < f->works.num_events; e++)
-        f->ns[e] = (uint32_t)(p.seconds[e] * 1e9 + 0.5);
-    f->measured[0] = f->ns;
-    f->cell = (moesim_calibration_cell){.works = &f->works, .repeats = 1, .measured = f->measured};
-    moesim_prediction_fini(&p);
-}
-
-/* Times that a machine with other constants would have had lead back to those constants. */
-START_TEST(test_calibration)
-{
-    static moesim_profile truth;
-    fitted f[2];
-    OK(moesim_profile_load("h200-host", &profile, &err));
-    truth = profile;
-    truth.link_bandwidth.value *= 0.9;
-    truth.sync.value = 2.5e-5;
-    for (uint32_t i = 0; i < truth.cpu.points; i++)
-        truth.cpu.seconds[i] *= 1.15;
-    pretend(&f[0], "oled-full", &truth);
-    pretend(&f[1], "full", &truth);
-    const moesim_calibration_cell cell[] = {f[0].cell, f[1].cell};
-    moesim_costing_params params = params_of(MOESIM_EFFECT_ALL);
-    moesim_calibration found;
-    OK(moesim_calibrate(&params, cell, 2, &found, &err));
-    ck_assert(found.fitted_cpu);
-    ck_assert_double_lt(found.after, 1e-4 * found.before);
-    ck_assert_double_eq_tol(found.link, 0.9, 1e-3);
-    ck_assert_double_eq_tol(found.cpu, 1.15, 1e-3);
-    ck_assert_double_eq_tol(found.sync, 2.5e-5, 1e-7);
-    double bandwidth = 1e10;
-    moesim_profile applied = profile;
-    moesim_calibration_apply(&found, &applied, &bandwidth);
-    ck_assert_double_eq_tol(applied.link_bandwidth.value, profile.link_bandwidth.value * found.link, 1);
-    ck_assert_double_eq_tol(bandwidth, 1e10 * found.link, 1);
-    memset(f[1].ns, 0, f[1].works.num_events * sizeof *f[1].ns);
-    ck_assert_int_eq(moesim_calibrate(&params, &cell[1], 1, &found, &err), MOESIM_E_USAGE);
-    for (size_t i = 0; i < 2; i++) {
-        free(f[i].ns);
-        moesim_works_fini(&f[i].works);
-    }
-}
-END_TEST
-
-RUN_TESTS("predict", test_equals_the_timer, test_cpu_experts, test_calibration)
+RUN_TESTS("predict", test_equals_the_timer, test_cpu_experts)
