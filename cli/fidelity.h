@@ -24,6 +24,7 @@ typedef struct moesim_fidelity_words {
     moesim_list raw;             /* parts of one grid; words may hold several, separated by commas */
     const char *witness;         /* a raw file of the same decisions, executed by another program */
     const char *profile;         /* NULL: what the raw file's policies were told, else the default */
+    const char *told;            /* what they were told; NULL: found by its digest */
     moesim_list set;
     const char *calibrate;       /* "none", "POLICY:CACHE"; NULL: lru, or the first policy, at the second capacity */
     const char *decisions;       /* a decision log that was executed, in place of a policy's name */
@@ -81,6 +82,9 @@ void moesim_fidelity_report_fini(moesim_fidelity_report *report);
 
 /* One raw file after another: parts of one grid become one. */
 moesim_code moesim_fidelity_read(const moesim_list *words, moesim_replay_file *out, moesim_error *err);
+
+/* Loads what policies were told and what predicts. USAGE: no profile is at hand that has the digest of what was told. */
+moesim_code moesim_fidelity_profiles(moesim_fidelity_report *report, moesim_error *err);
 
 /* Makes the decisions of every plan of the file again. */
 moesim_code moesim_fidelity_decide(moesim_fidelity_report *report, moesim_fidelity_set *set, moesim_error *err);

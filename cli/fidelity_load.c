@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From raw files to a report: reading, the trace, the profile, and the same decisions once more.
+ * From raw files to a report: reading, the trace, and the same decisions once more.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -10,7 +10,6 @@
 #include "cli/cli.h"
 #include "cli/fidelity.h"
 #include "cli/pricing.h"
-#include "cli/profile.h"
 
 /* ---- files ----------------------------------------------------------------------------------------------------------- */
 
@@ -59,49 +58,6 @@ static moesim_code open_trace(moesim_fidelity_report *r, moesim_error *err)
     return MOESIM_OK;
 }
 
-static moesim_code load_profile(const char *name, const moesim_list *set, moesim_profile **out, moesim_error *err)
-{
-    moesim_list words = {0};
-    char *text = NULL;
-    void *p = NULL;
-    moesim_code code = moesim_alloc(1, sizeof **out, "a profile", &p, err);
-    *out = p;
-    if (code == MOESIM_OK && set != NULL)
-        code = moesim_pricing_split(set, &words, &text, err);
-    if (code == MOESIM_OK)
-        code = moesim_cli_load_profile(name, &words, *out, err);
-    if (code == MOESIM_OK && ((*out)->modes >> MOESIM_TIME_MODEL & 1u) == 0)
-        code = moesim_fail(err, MOESIM_E_USAGE, "option --profile: %s has no constants for mode model, which is what is held "
-                           "against measurements", (*out)->name);
-    moesim_list_fini(&words);
-    free(text);
-    return code;
-}
-
-static moesim_code load_profiles(moesim_fidelity_report *r, moesim_error *err)
-{
-    const moesim_replay_config *c = &r->main.file.config;
-    const char *told = c->profile[0] != '\0' ? c->profile : NULL;
-    const char *name = r->words->profile != NULL ? r->words->profile : told != NULL ? told : moesim_profile_names()[0];
-    void *p = NULL;
-    if (load_profile(name, &r->words->set, &r->profile, err) != MOESIM_OK ||
-        moesim_alloc(1, sizeof *r->fitted, "a profile", &p, err) != MOESIM_OK)
-        return err->code;
-    r->fitted = p;
-    *r->fitted = *r->profile;
-    if (told == NULL)
-        return MOESIM_OK;
-    /* the file may lie elsewhere now */
-    if (strcmp(r->profile->digest, c->profile_digest) == 0)
-        told = name;
-    if (load_profile(told, NULL, &r->told, err) != MOESIM_OK)
-        return moesim_fail_prefix(err, "the profile that the policies were told");
-    if (strcmp(r->told->digest, c->profile_digest) != 0)
-        return moesim_fail(err, MOESIM_E_USAGE, "profile %s (sha256 %.12s) is not what the policies were told (sha256 %.12s); "
-                           "give that one with --profile", told, r->told->digest, c->profile_digest);
-    return MOESIM_OK;
-}
-
 /* ---- all of it ------------------------------------------------------------------------------------------------------- */
 
 static moesim_code price_experts(moesim_fidelity_report *r, moesim_error *err)
@@ -144,8 +100,8 @@ moesim_code moesim_fidelity_load(const moesim_fidelity_words *words, moesim_fide
     if (r->main.file.num_cells == 0)
         return moesim_fail(err, MOESIM_E_USAGE, "%s holds no finished cell: nothing was measured to its end",
                            words->raw.item[0]);
-    if (open_trace(r, err) != MOESIM_OK || load_profiles(r, err) != MOESIM_OK || price_experts(r, err) != MOESIM_OK ||
-        moesim_fidelity_decide(r, &r->main, err) != MOESIM_OK ||
+    if (open_trace(r, err) != MOESIM_OK || moesim_fidelity_profiles(r, err) != MOESIM_OK ||
+        price_experts(r, err) != MOESIM_OK || moesim_fidelity_decide(r, &r->main, err) != MOESIM_OK ||
         moesim_fidelity_compare(r, &r->main, true, err) != MOESIM_OK)
         return err->code;
     return words->witness != NULL ? load_witness(r, err) : MOESIM_OK;

@@ -17,12 +17,12 @@
 #define TEMPORARY 4096
 
 /* Rows that are not the device's. */
-static const char *const own[] = { "output", "raw", "set", "format", "csv", "markdown", "result", "witness",
+static const char *const own[] = { "output", "raw", "told", "set", "format", "csv", "markdown", "result", "witness",
                                   "calibrate", NULL };
 
 static moesim_code check_files(const moesim_fidelity_settings *s, moesim_error *err)
 {
-    moesim_named_file input[MOESIM_MOST_RAW + 4];
+    moesim_named_file input[MOESIM_MOST_RAW + 5];
     size_t n = 0;
     for (size_t i = 0; i < s->words.raw.n && n < MOESIM_MOST_RAW; i++)
         input[n++] = (moesim_named_file){ "option --raw", s->words.raw.item[i] };
@@ -31,6 +31,7 @@ static moesim_code check_files(const moesim_fidelity_settings *s, moesim_error *
     input[n++] = (moesim_named_file){ "option --witness", s->words.witness };
     input[n++] = (moesim_named_file){ "option --decisions", s->device.decisions };
     input[n++] = (moesim_named_file){ "option --profile", moesim_profile_is_file(profile) ? profile : NULL };
+    input[n++] = (moesim_named_file){ "option --told", moesim_profile_is_file(s->words.told) ? s->words.told : NULL };
     const moesim_named_file output[] = { { "option --csv", s->csv }, { "option --markdown", s->markdown },
                                          { "option --result", s->result }, { "option --output", s->device.output } };
     moesim_code code = moesim_check_outputs(input, n, output, 4, err);
@@ -179,6 +180,8 @@ static moesim_code execute(const moesim_usage *usage, const char *verb, moesim_f
     if (s->words.trace == NULL)
         return moesim_fail(err, MOESIM_E_USAGE, "no trace to execute; give TRACE, or --raw to report on what was executed "
                            "before");
+    if (s->words.told != NULL)
+        return moesim_fail(err, MOESIM_E_USAGE, "option --told goes with --raw; what is executed now is told --profile");
     if (s->device.output == NULL && make_temporary(folder, path, err) != MOESIM_OK)
         return err->code;
     const char *raw = s->device.output != NULL ? s->device.output : path;

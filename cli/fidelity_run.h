@@ -23,6 +23,9 @@ typedef struct moesim_fidelity_settings {
     { "raw", 0, MOESIM_ARG_LIST, offsetof(S, words.raw), "F[,F…]", 0, MOESIM_MOST_RAW, NULL, \
       "Execute nothing: report on raw files made before, here or with moesim-device; parts of one grid become one. " \
       "--profile is then the one that predicts." }, \
+    { "told", 0, MOESIM_ARG_STRING, offsetof(S, words.told), "NAME", 0, 0, NULL, \
+      "With --raw: the profile that the policies were told when they decided, where it is not under the path that the raw " \
+      "file records (by default --profile or a built-in one is taken if it is the same, by digest)." }, \
     { "set", 0, MOESIM_ARG_LIST, offsetof(S, words.set), "K=V[,K=V…]", 0, 0, NULL, \
       "Override constants of the profile that predicts." }, \
     { "format", 0, MOESIM_ARG_CHOICE, offsetof(S, format), NULL, 0, 0, moesim_formats, "What is printed (default: table)." }, \

@@ -22,6 +22,16 @@ static moesim_code broken(const reading *g, moesim_error *err, const char *place
                        g->path, row, place, rule);
 }
 
+/* The first raw files did not say on which machine they were measured, and nothing can tell afterwards. */
+static moesim_code missing(const reading *g, const char *name, moesim_error *err)
+{
+    if (strcmp(name, "machine") == 0)
+        return moesim_fail(err, MOESIM_E_FORMAT, "%s: attribute machine is missing: the file is older than the check that "
+                           "parts and executions that are added come from one machine, or damaged; execute it again with "
+                           "this moesim-device, into a new file", g->path);
+    return moesim_fail(err, MOESIM_E_FORMAT, "%s: attribute %s is missing; the file is damaged", g->path, name);
+}
+
 static moesim_code get_config(const reading *g, moesim_error *err)
 {
     const char *kind = moesim_result_get(g->result, "kind"), *raw = moesim_result_get(g->result, "raw");
@@ -34,7 +44,7 @@ static moesim_code get_config(const reading *g, moesim_error *err)
     for (const moesim_replay_field *field = moesim_replay_fields; field->name != NULL; field++) {
         const char *text = moesim_result_get(g->result, field->name);
         if (text == NULL)
-            return moesim_fail(err, MOESIM_E_FORMAT, "%s: attribute %s is missing; the file is damaged", g->path, field->name);
+            return missing(g, field->name, err);
         moesim_code code = MOESIM_OK;
         if (field->text)
             code = moesim_replay_set(moesim_replay_text(&g->file->config, field), text, err);

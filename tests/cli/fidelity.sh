@@ -89,6 +89,36 @@ holds "counts    1 of 1 cells executed exactly what was predicted" out
 expect 0 replay t.h5 --raw replayed.h5 --format json
 holds '"policy": "surv"' out
 
+# the profile that policies were told, which may lie elsewhere now
+sed 's/"name": "[^"]*"/"name": "mine"/' "$root/hwprofile/profiles/h200-host.json" >mine.json
+expect 0 fidelity t.h5 --policy lru,oled-full --cache 40 "${small[@]}" --profile ./mine.json -o told.h5 --format csv
+cp out first.csv
+mv mine.json moved.json
+expect 2 fidelity --raw told.h5
+holds "is not on this machine" err
+holds "give its file with --told" err
+for words in "--told ./moved.json" "--profile ./moved.json"; do
+    # shellcheck disable=SC2086
+    expect 0 fidelity --raw told.h5 $words --format csv
+    cmp -s first.csv out || complain "another report with $words"
+done
+expect 0 replay --raw told.h5 --told ./moved.json --profile h200-host
+holds "h200-host (sha256 " out
+expect 2 fidelity --raw told.h5 --told h200-host --profile ./moved.json
+holds "option --told: h200-host (sha256 " err
+holds ") is not what the policies were told (./mine.json, sha256 " err
+sed 's/"name": "[^"]*"/"name": "other"/' moved.json >mine.json
+expect 2 fidelity --raw told.h5
+holds "profile ./mine.json (sha256 " err
+holds "give that one with --told" err
+expect 0 fidelity --raw told.h5 --profile ./moved.json --format csv
+cmp -s first.csv out || complain "another report beside a profile that took the place of the recorded one"
+expect 2 fidelity --raw told.h5 --told ./moved.json --csv moved.json
+expect 2 fidelity --raw raw.h5 --told ./moved.json
+holds "were told no profile" err
+expect 2 fidelity t.h5 --policy lru --cache 40 "${small[@]}" --told ./moved.json
+holds "option --told goes with --raw" err
+
 # what cannot be
 expect 2 fidelity other.h5 --raw raw.h5
 holds "is not the trace that was executed" err
