@@ -20,6 +20,7 @@ static const moesim_command commands[] = {
     { "select", &moesim_usage_trace_select, moesim_cmd_trace_select },
     { "convert", &moesim_usage_trace_convert, moesim_cmd_trace_convert },
     { "import", &moesim_usage_trace_import, moesim_cmd_trace_import },
+    { "gen", &moesim_usage_trace_gen, moesim_cmd_trace_gen },
     { NULL, NULL, NULL },
 };
 

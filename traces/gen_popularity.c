@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Alias tables of the generator.
+ */
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "traces/gen_layer.h"
+
+/* Vose: each column i holds i up to `cut` and one other expert above it. */
+static void fill(moesim_gen_popularity *p, double *share, uint16_t *stack, uint32_t n)
+{
+    uint32_t small = 0, large = n;                 /* two stacks that grow towards each other */
+    for (uint32_t e = 0; e < n; e++) {
+        p->other[e] = (uint16_t)e;
+        p->cut[e] = UINT32_MAX;
+        if (share[e] < 1.0)
+            stack[small++] = (uint16_t)e;
+        else
+            stack[--large] = (uint16_t)e;
+    }
+    while (small > 0 && large < n) {
+        const uint16_t s = stack[--small], l = stack[large];
+        p->cut[s] = (uint32_t)(share[s] * 4294967295.0);
+        p->other[s] = l;
+        share[l] -= 1.0 - share[s];
+        if (share[l] < 1.0) {
+            large++;
+            stack[small++] = l;
+        }
+    }
+}
+
+moesim_code moesim_gen_popularity_create(moesim_gen_popularity *out, const double *weight, uint32_t experts,
+                                         moesim_error *err)
+{
+    void *cut = NULL, *other = NULL, *share = NULL, *stack = NULL;
+    moesim_code code = moesim_alloc(experts, sizeof *out->cut, "popularity of experts", &cut, err);
+    if (code == MOESIM_OK)
+        code = moesim_alloc(experts, sizeof *out->other, "popularity of experts", &other, err);
+    if (code == MOESIM_OK)
+        code = moesim_alloc(experts, sizeof(double), "popularity of experts", &share, err);
+    if (code == MOESIM_OK)
+        code = moesim_alloc(experts, sizeof(uint16_t), "popularity of experts", &stack, err);
+    out->cut = cut;
+    out->other = other;
+    if (code == MOESIM_OK) {
+        double sum = 0.0, *s = share;
+        for (uint32_t e = 0; e < experts; e++)
+            sum += weight[e];
+        for (uint32_t e = 0; e < experts; e++)
+            s[e] = weight[e] * experts / sum;
+        fill(out, s, stack, experts);
+    }
+    free(share);
+    free(stack);
+    return code;
+}
+
+void moesim_gen_popularity_destroy(moesim_gen_popularity *p)
+{
+    free(p->cut);
+    free(p->other);
+    *p = (moesim_gen_popularity){ 0 };
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The decoder of the generator: requests, passes, states, confidences. Internal to traces/gen*.c.
+ */
+#ifndef MOESIM_TRACES_GEN_RUN_H
+#define MOESIM_TRACES_GEN_RUN_H
+
+#include "traces/gen_layer.h"
+
+/* Where passes go, in order; rows continues the last pass. */
+typedef struct moesim_gen_sink {
+    moesim_code (*request)(void *cookie, const moesim_trace_request *request, moesim_error *err);
+    moesim_code (*pass)(void *cookie, const moesim_pass *pass, const moesim_rows *rows, moesim_error *err);
+    moesim_code (*rows)(void *cookie, const moesim_rows *rows, moesim_error *err);
+    void *cookie;
+} moesim_gen_sink;
+
+moesim_code moesim_gen_run(const moesim_gen_config *config, const moesim_gen_sink *sink, moesim_error *err);
+
+/* ---- the decoder's chances (gen_chance.c) ---- */
+
+/* Chance with which a masked row reaches the threshold, so that blocks of `block` rows, of which at least one commits in each
+ * pass, commit tokens_per_pass on average (the commit pass included). */
+double moesim_gen_commit_chance(uint32_t block, double tokens_per_pass);
+
+/* below[class][bin][d]: chance that a row gives up at most d of its K experts. */
+typedef struct moesim_gen_drops { double below[MOESIM_GEN_CLASSES][MOESIM_STATS_BINS][65]; } moesim_gen_drops;
+void moesim_gen_drops_fill(const moesim_gen_stability *stability, uint32_t top_k, moesim_gen_drops *out);
+
+/* A block of rows as the decoder sees it; confidences in units of 1/2048, which half precision holds exactly. */
+typedef struct moesim_gen_block {
+    uint32_t rows, threshold;
+    double chance;
+    bool masked[MOESIM_GEN_MAX_BLOCK];     /* the input of the pass */
+    uint32_t level[MOESIM_GEN_MAX_BLOCK];
+    uint8_t state[MOESIM_GEN_MAX_BLOCK];
+    float confidence[MOESIM_GEN_MAX_BLOCK];
+} moesim_gen_block;
+
+void moesim_gen_block_begin(moesim_gen_block *block);
+
+/* Confidences and states of one denoise pass; returns how many rows are still masked after it. */
+uint32_t moesim_gen_block_denoise(moesim_gen_block *block, moesim_rng *rng);
+
+/* The rows become input of the next pass. */
+void moesim_gen_block_advance(moesim_gen_block *block);
+
+#endif
