@@ -105,7 +105,9 @@ static double residual_of(const moesim_fitting *f, const moesim_gathered *g, dou
     return sqrt(square / (double)g->n);
 }
 
-/* `all` goes to every entry; what is left of `moved` to those of one expert, which keep a tenth at least. */
+/* `all` goes to every entry; what is left of `moved` to those of one expert, which keep a tenth at least. Where that puts one
+ * expert above a few (whose events see no such tail), or noise puts fewer tokens above more, the later entry is raised: a
+ * table in which more experts cost less would make hits cheaper by missing. */
 static void add_to_table(moesim_gpu_table *t, double all, double moved)
 {
     for (uint32_t i = 0; i < t->num_experts; i++) {
@@ -114,6 +116,7 @@ static void add_to_table(moesim_gpu_table *t, double all, double moved)
             t->seconds[i][j] = before + all;
             if (t->experts[i] <= 1.0)
                 t->seconds[i][j] = fmax(before + moved, 0.1 * before);
+            t->seconds[i][j] = fmax(t->seconds[i][j], fmax(i > 0 ? t->seconds[i - 1][j] : 0.0, j > 0 ? t->seconds[i][j - 1] : 0.0));
         }
     }
 }
