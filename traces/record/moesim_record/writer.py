@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writer of trace files, format version 1 (traces/FORMAT.md), from NumPy arrays; needs no PyTorch.
+
+A trace may be hours of work, so a killed process must not lose it. Rows are kept in memory and appended in pieces; between
+two pieces the file is closed, hence whole, and while a piece is appended HDF5's single-writer mode orders the writes such that
+what was there stays readable. Wide columns are extended first and `/pass/row_offset` last: rows that no pass covers can be cut
+off. Attribute `complete` is 0 until `close`, so a reader knows a file that was cut short.
+"""
+import os
+
+import h5py
+import numpy as np
+
+NO_ROUTE = 65535            # id of a slot that routed to no expert
+KINDS = {"prefill": 0, "denoise": 1, "commit": 2, "dummy": 3}
+STATE_MAX = 3               # masked, committed now, committed earlier, edited now
+WIDE_ROWS, ROWS = 256, 8192  # rows of a chunk: of [M][K] columns, of all others
+CHUNK_BYTES = 8 << 20       # wide chunks stay below
+ZSTD = 32015                # registered number of the HDF5 filter
+WORKLOAD = "S64"
+
+# dataset, type, width ('' a row, 'K' [M][K]), present if; in the order in which a piece is appended
+ROW_COLUMNS = (("routing/expert", "<u2", "K", None), ("routing/gate", "gate", "K", "gates"),
+               ("token/position", "<i4", "", None), ("token/state", "u1", "", None),
+               ("token/confidence", "<f2", "", "confidences"), ("token/id", "<i4", "", "token_ids"))
+PASS_COLUMNS = (("pass/kind", "u1", "", None), ("pass/request", "<u4", "", None), ("pass/block", "<i4", "", None),
+                ("pass/step", "<i4", "", None), ("pass/forward", "<u8", "", "forwards"),
+                ("observed/pass_ns", "<u8", "", "pass_times"))
+TEXTS = ("model_id", "gate_kind", "confidence_kind")
+OPTIONAL = {"hidden_size": np.uint32, "expert_intermediate_size": np.uint32, "shared_experts": np.uint32,
+            "commit_threshold": np.float64, "weight_dtype": str, "engine": str, "engine_version": str, "decoder": str,
+            "dataset": str, "license": str, "created": str, "source_digest": str}
+
+
+class Problem(ValueError):
+    """What was asked for, or what a model did, cannot be written as a trace; the text names the remedy."""
+
+
+def _in_range(name, value, low, high):
+    if not low <= int(value) <= high:
+        raise Problem(f"{name} is {value}; a trace holds {low}..{high}")
+    return int(value)
+
+
+class TraceWriter:
+    """One trace file. `add_request` and `add_pass` buffer; `flush` appends; `close` marks the file complete.
+
+    `gates` is "f16", "f32" or None; `attributes` are the optional root attributes of the format. Not thread-safe.
+    """
+
+    def __init__(self, path, *, model_id, num_experts, top_k, block_length, gate_kind, confidence_kind, moe_layer_id,
+                 expert_bytes, resident_bytes=None, gates="f16", token_ids=False, pass_times=False, forwards=False,
+                 attributes=None, compression="gzip", overwrite=False, flush_rows=4096):
+        self.path = os.fspath(path)
+        if os.path.exists(self.path) and not overwrite:
+            raise Problem(f"{self.path} exists; remove it, or pass overwrite=True")
+        self.layers = _in_range("the number of MoE layers", len(moe_layer_id), 1, 1024)
+        self.experts = _in_range("num_experts", num_experts, 1, 1024)
+        self.top_k = _in_range("top_k", top_k, 1, min(64, self.experts))
+        _in_range("block_length", block_length, 1, 4096)
+        if gates not in ("f16", "f32", None):
+            raise Problem(f"gates={gates!r}; known are \"f16\", \"f32\" and None")
+        self.gate_type = {"f16": "<f2", "f32": "<f4", None: None}[gates]
+        self.flush_rows = flush_rows
+        self._has = {"gates": gates is not None, "confidences": confidence_kind != "none", "token_ids": token_ids,
+                     "pass_times": pass_times, "forwards": forwards, None: True}
+        self._filters = self._choose_filters(compression)
+        self._pending = {name: [] for name, *_ in self._columns()}
+        self._ends = []                 # row_offset values not yet in the file
+        self.rows = self.passes = self._buffered = 0
+        self._requests = []             # [workload, prompt tokens, output tokens]
+        self._fixed = set()             # requests whose output tokens were set
+        self._requests_changed = False
+        self._create(dict(model_id=model_id, gate_kind=gate_kind, confidence_kind=confidence_kind), block_length,
+                     moe_layer_id, expert_bytes, resident_bytes, dict(attributes or {}))
+
+    def _columns(self):
+        return [c for c in ROW_COLUMNS + PASS_COLUMNS if self._has[c[3]]]
+
+    @staticmethod
+    def _choose_filters(compression):
+        if compression == "gzip":
+            return dict(compression="gzip", compression_opts=4)
+        if compression == "zstd":
+            if not h5py.h5z.filter_avail(ZSTD):
+                try:
+                    import hdf5plugin  # noqa: F401  (registers its filters when it is imported)
+                except ImportError:
+                    pass
+            if h5py.h5z.filter_avail(ZSTD):
+                return dict(compression=ZSTD, compression_opts=(3,))
+            raise Problem("h5py finds no zstd filter: install hdf5plugin, or name the folder of moesim's libh5zstd.so in "
+                          "HDF5_PLUGIN_PATH, or pass compression=\"gzip\" (readable everywhere)")
+        raise Problem(f"compression={compression!r}; known are \"gzip\" and \"zstd\"")
+
+    def _create(self, texts, block_length, moe_layer_id, expert_bytes, resident_bytes, optional):
+        integers = {"format_version": 1, "num_moe_layers": self.layers, "num_experts": self.experts, "top_k": self.top_k,
+                    "block_length": block_length}
+        sizes = np.broadcast_to(np.asarray(expert_bytes, dtype="<u8"), (self.layers,))
+        if sizes.min() < 1 or sizes.max() > 1 << 34:
+            raise Problem("expert_bytes outside 1..2^34")
+        unknown = sorted(set(optional) - set(OPTIONAL))
+        if unknown:
+            raise Problem(f"the format has no attribute {unknown[0]!r}; it has {', '.join(OPTIONAL)}")
+        with h5py.File(self.path, "w", libver=("v110", "v110")) as f:
+            f.attrs["format"] = "moe-routing-trace"
+            for name, value in integers.items():
+                f.attrs[name] = np.uint32(value)
+            for name, value in texts.items():
+                f.attrs[name] = str(value)
+            for name, kind in OPTIONAL.items():
+                if optional.get(name) is not None:
+                    f.attrs[name] = kind(optional[name])
+            f.attrs["complete"] = np.uint8(0)
+            f["model/moe_layer_id"] = np.asarray(moe_layer_id, dtype="<i4")
+            f["model/expert_bytes"] = sizes
+            if resident_bytes is not None:
+                f["model/resident_bytes"] = np.array([resident_bytes], dtype="<u8")
+            for name, kind, width, _ in self._columns():
+                self._new_column(f, name, self.gate_type if kind == "gate" else kind, width)
+            self._new_column(f, "pass/row_offset", "<u8", "")
+            f["pass/row_offset"].resize(1, axis=0)      # the fill value 0 begins it
+            for name, kind in (("workload", WORKLOAD), ("prompt_tokens", "<u4"), ("output_tokens", "<u4")):
+                self._new_column(f, "request/" + name, kind, "")
+
+    def _new_column(self, f, name, kind, width):
+        inner = (self.layers, self.top_k) if width else ()
+        row_bytes = np.dtype(kind).itemsize * int(np.prod(inner, dtype=np.int64))
+        rows = max(1, min(WIDE_ROWS if width else ROWS, CHUNK_BYTES // row_bytes))
+        f.create_dataset(name, (0,) + inner, dtype=kind, maxshape=(None,) + inner, chunks=(rows,) + inner,
+                         shuffle=np.dtype(kind).itemsize > 1, fletcher32=True, **self._filters)
+
+    def add_request(self, workload, prompt_tokens):
+        """Declares a request; returns its number. Committed rows count as its output unless `set_output_tokens` is called."""
+        text = str(workload).encode()
+        if not text or len(text) > 63:
+            raise Problem(f"workload {workload!r}: 1..63 bytes")
+        self._requests.append([text, _in_range("prompt_tokens", prompt_tokens, 0, 2**32 - 1), 0])
+        self._requests_changed = True
+        return len(self._requests) - 1
+
+    def set_output_tokens(self, request, tokens):
+        self._requests[request][2] = _in_range("output_tokens", tokens, 0, 2**32 - 1)
+        self._fixed.add(request)
+        self._requests_changed = True
+
+    def add_pass(self, kind, request, block, step, *, position, state, expert, gate=None, confidence=None, token_id=None,
+                 pass_ns=0, forward=0):
+        """One pass: position, state, confidence, token_id [R]; expert, gate [R, M, K] in the gate's own slot order.
+
+        The arrays are copied or kept unchanged; they are checked here (shapes) and by `flush` (values).
+        """
+        if request >= len(self._requests):
+            raise Problem(f"request {request} was not declared by add_request")
+        rows = len(position)
+        values = {"routing/expert": expert, "routing/gate": gate, "token/position": position, "token/state": state,
+                  "token/confidence": confidence, "token/id": token_id, "pass/kind": [KINDS.get(kind, kind)],
+                  "pass/request": [request], "pass/block": [block], "pass/step": [step], "pass/forward": [forward],
+                  "observed/pass_ns": [pass_ns]}
+        ready = {}
+        for name, type_, width, _ in self._columns():
+            inner = (self.layers, self.top_k) if width else ()
+            n = 1 if name[:4] in ("pass", "obse") else rows
+            array = values[name]
+            if array is None and name == "token/confidence":
+                array = np.full(rows, np.nan)
+            if array is None:
+                raise Problem(f"pass {self.passes} has no /{name}, but the file was opened with it")
+            array = np.array(array, dtype=self.gate_type if type_ == "gate" else type_)
+            if array.shape != (n,) + inner:
+                raise Problem(f"pass {self.passes}: /{name} is {list(array.shape)}, expected {[n, *inner]}")
+            ready[name] = array
+        for name, array in ready.items():
+            self._pending[name].append(array)
+        if request not in self._fixed and ready["pass/kind"][0] != KINDS["dummy"]:
+            self._requests[request][2] += int((ready["token/state"] == 1).sum())
+            self._requests_changed = True
+        self.rows += rows
+        self.passes += 1
+        self._buffered += rows
+        self._ends.append(self.rows)
+        if self._buffered >= self.flush_rows:
+            self.flush()
+
+    def _check(self, piece):
+        """The rules that a reader would refuse the file for, with the first pass of the piece for orientation."""
+        where = f"in passes {self.passes - len(self._ends)}..{self.passes - 1}"
+        ids = piece["routing/expert"]
+        if ((ids >= self.experts) & (ids != NO_ROUTE)).any():
+            raise Problem(f"expert id {int(ids[(ids >= self.experts) & (ids != NO_ROUTE)][0])} of {self.experts} {where}")
+        if self.top_k > 1:
+            ordered = np.sort(ids, axis=-1)
+            if ((ordered[..., 1:] == ordered[..., :-1]) & (ordered[..., 1:] != NO_ROUTE)).any():
+                raise Problem(f"an expert twice in one row and layer {where}: a layer filled by the engine, or not ids")
+        gate = piece.get("routing/gate")
+        if gate is not None and not (np.isfinite(gate).all() and (gate >= 0).all()):
+            raise Problem(f"a gate score that is negative or not finite {where}: logits are not gate scores"
+                          + ("; values beyond 65504 need gates=\"f32\"" if gate.dtype == np.float16 else ""))
+        confidence = piece.get("token/confidence")
+        if confidence is not None and ((confidence < 0) | (confidence > 1)).any():
+            raise Problem(f"a confidence outside 0..1 {where}: pass probabilities, not logits")
+        if (piece["token/position"] < 0).any() or (piece["token/state"] > STATE_MAX).any():
+            raise Problem(f"a negative position or an unknown state {where}")
+
+    def flush(self):
+        """Appends what is buffered; the file is whole again when this returns."""
+        if not self._ends and not self._requests_changed:
+            return
+        piece = {name: np.concatenate(parts) for name, parts in self._pending.items() if parts}
+        if piece:
+            self._check(piece)
+        with h5py.File(self.path, "r+", libver=("v110", "v110")) as f:
+            f.swmr_mode = True
+            self._write_requests(f)
+            for name, array in piece.items():
+                self._append(f[name], array)
+            if self._ends:
+                self._append(f["pass/row_offset"], np.array(self._ends, dtype="<u8"))
+        for parts in self._pending.values():
+            parts.clear()
+        self._ends, self._buffered = [], 0
+
+    @staticmethod
+    def _append(dataset, array):
+        first = dataset.shape[0]
+        dataset.resize(first + len(array), axis=0)
+        dataset[first:] = array
+
+    def _write_requests(self, f):
+        if not self._requests_changed:
+            return
+        for i, name in enumerate(("workload", "prompt_tokens", "output_tokens")):
+            dataset = f["request/" + name]
+            dataset.resize(len(self._requests), axis=0)
+            dataset[:] = np.array([row[i] for row in self._requests], dtype=dataset.dtype)
+        self._requests_changed = False
+
+    def close(self, complete=True):
+        """Appends the rest; with `complete` the file becomes a whole trace, without it one that was cut short."""
+        self.flush()
+        if complete:
+            if self.passes == 0:
+                raise Problem(f"{self.path}: no pass was recorded")
+            with h5py.File(self.path, "r+", libver=("v110", "v110")) as f:
+                f.attrs.modify("complete", np.uint8(1))
