@@ -57,9 +57,9 @@ static const moesim_arg args[] = {
     NUMBER("requests", requests, 1048576, "Requests."),
     NUMBER("prompt", prompt, 1048576, "Prompt tokens, mean; lengths vary by half to both sides."),
     NUMBER("output-tokens", output, 1048576, "Generated tokens, mean; the same."),
-    { .name = "workload", .type = MOESIM_ARG_LIST, .offset = offsetof(settings, workload), .value = "NAME[,NAME...]",
-      .max = MOESIM_GEN_MAX_WORKLOADS, .help = "Workloads, between which requests take turns; half of an expert's "
-      "popularity is its workload's." },
+    { .name = "workload", .type = MOESIM_ARG_LIST, .offset = offsetof(settings, workload), .value = "NAME",
+      .max = MOESIM_GEN_MAX_WORKLOADS, .help = "A workload; give it again for more. Requests take turns between them; half "
+      "of an expert's popularity is its workload's." },
     { .name = "seed", .type = MOESIM_ARG_U64, .offset = offsetof(settings, seed), .value = "N", .max = MOESIM_ARG_MAX_SEED,
       .help = "Seed; default 1. The same call gives the same bytes." },
     { .name = "compression", .type = MOESIM_ARG_CHOICE, .offset = offsetof(settings, compression), .choices = compressions,
@@ -128,8 +128,10 @@ static moesim_code configure(const settings *s, moesim_gen_config *c, moesim_err
         return moesim_fail(err, MOESIM_E_USAGE, "option --workload: %zu workloads, but at most %u", s->workload.n,
                            MOESIM_GEN_MAX_WORKLOADS);
     for (size_t i = 0; i < s->workload.n; i++) {
-        if (strlen(s->workload.item[i]) > 63)
-            return moesim_fail(err, MOESIM_E_USAGE, "option --workload: a name is longer than 63 bytes");
+        const size_t length = strlen(s->workload.item[i]);
+        if (length == 0 || length > 63 || strchr(s->workload.item[i], ',') != NULL)
+            return moesim_fail(err, MOESIM_E_USAGE, "option --workload: '%.63s' is no name of 1 to 63 bytes without commas; "
+                               "give the option again for each workload", s->workload.item[i]);
         c->workload[i] = s->workload.item[i];
     }
     if (s->workload.n > 0)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/log.h"
 
 #define PIECE 64u                /* rows handed on at once; a block has no more */
 #define STEEPEST 3.0             /* weight of a rank over the one before when rows give up experts, less 1 */
@@ -207,6 +208,8 @@ static moesim_code prefill(run *r, uint32_t request, uint32_t tokens, const moes
 static moesim_code one_block(run *r, uint32_t request, int32_t number, uint32_t position,
                              const moesim_gen_popularity *popularity, moesim_error *err)
 {
+    if (moesim_interrupted())
+        return moesim_fail(err, MOESIM_E_INTERRUPTED, "interrupted while generating; nothing was kept");
     for (uint32_t t = 0; t < r->c->block; t++)
         r->position[t] = (int32_t)(position + t);
     for (uint32_t l = 0; l < r->c->layers; l++)
