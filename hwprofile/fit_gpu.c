@@ -116,7 +116,10 @@ static void add_to_table(moesim_gpu_table *t, double all, double moved)
             t->seconds[i][j] = before + all;
             if (t->experts[i] <= 1.0)
                 t->seconds[i][j] = fmax(before + moved, 0.1 * before);
-            t->seconds[i][j] = fmax(t->seconds[i][j], fmax(i > 0 ? t->seconds[i - 1][j] : 0.0, j > 0 ? t->seconds[i][j - 1] : 0.0));
+            if (i > 0)
+                t->seconds[i][j] = fmax(t->seconds[i][j], t->seconds[i - 1][j]);
+            if (j > 0)
+                t->seconds[i][j] = fmax(t->seconds[i][j], t->seconds[i][j - 1]);
         }
     }
 }

@@ -90,13 +90,15 @@ static size_t list_policies(const moesim_table *t, const char *list[MOST_POLICIE
 
 static void caption(const moesim_result *r, moesim_chart *chart)
 {
-    const char *const name[] = {"gpu", "device", "profile", "profile_digest", "fitted", "trace_digest"};
-    const char *text[6];
-    for (size_t i = 0; i < 6; i++) {
+    const char *const name[] = {"gpu", "device", "profile", "profile_digest", "fitted", "trace_digest", "model_id", "priced_as"};
+    const char *text[8];
+    for (size_t i = 0; i < 8; i++) {
         const char *value = moesim_result_get(r, name[i]);
         text[i] = value != NULL ? value : "";
     }
     moesim_line_add(chart->subtitle, "%.60s", text[0][0] != '\0' ? text[0] : text[1]);
+    moesim_line_add(chart->subtitle, "routing of %.80s executed as %.60s", text[6][0] != '\0' ? text[6] : "(unnamed model)",
+                    text[7][0] != '\0' ? text[7] : "itself");
     moesim_line_add(chart->footer, "profile %.60s sha256 %.12s; trace sha256 %.12s", text[2], text[3], text[5]);
     moesim_line_add(chart->footer, "%s%.200s", text[4][0] != '\0' ? "fitted on " : "nothing fitted", text[4]);
 }
