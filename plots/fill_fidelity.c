@@ -90,7 +90,8 @@ static size_t list_policies(const moesim_table *t, const char *list[MOST_POLICIE
 
 static void caption(const moesim_result *r, moesim_chart *chart)
 {
-    const char *const name[] = {"gpu", "device", "profile", "profile_digest", "fitted", "trace_digest", "model_id", "priced_as"};
+    const char *const name[] = {"gpu", "device", "profile", "profile_digest", "fitted", "trace_digest", "model_id",
+                                "priced_as"};
     const char *text[8];
     for (size_t i = 0; i < 8; i++) {
         const char *value = moesim_result_get(r, name[i]);

@@ -212,7 +212,8 @@ START_TEST(test_limit)
         (void)tiny_get_rows(cursor, row, row + 4);
     (void)tiny_get_rows(cursor, 2, 7);
     ck_assert_int_eq(moesim_cursor_rows(cursor, 2, 9, &rows, &err), MOESIM_E_LIMIT);
-    ck_assert_msg(strstr(err.text, "raise --window (run, sweep, replay)") != NULL && strstr(err.text, EXPERT) != NULL, "%s", err.text);
+    ck_assert_msg(strstr(err.text, "raise --window (run, sweep, replay)") != NULL && strstr(err.text, EXPERT) != NULL,
+                  "%s", err.text);
     (void)tiny_get_rows(cursor, 2, 7);   /* still usable */
     ck_assert_int_eq(moesim_cursor_rows(cursor, 5, 13, &rows, &err), MOESIM_E_INTERNAL);
     ck_assert_int_eq(moesim_cursor_rows(cursor, 5, 4, &rows, &err), MOESIM_E_INTERNAL);
