@@ -283,8 +283,9 @@ class Recorder:
             resident = self._all_bytes() - sum(g.num_experts * s for g, s in zip(self.gates, self._sizes))
         kind = self._confidence_kind or (HELD if now.ids is not None else TOP_1)
         self._writer = TraceWriter(
-            self.path, model_id=self._model_id or self._name(), num_experts=self.gates[0].num_experts, top_k=now.expert.shape[-1],
-            gate_kind=self.gates[0].kind, confidence_kind=kind, moe_layer_id=[gate.layer for gate in self.gates],
+            self.path, model_id=self._model_id or self._name(), num_experts=self.gates[0].num_experts,
+            top_k=now.expert.shape[-1], gate_kind=self.gates[0].kind,
+            confidence_kind=kind, moe_layer_id=[gate.layer for gate in self.gates],
             expert_bytes=self._sizes, resident_bytes=max(0, resident), attributes=self._describe(), **options)
         for row in self._requests:
             self._writer.add_request(*row)
