@@ -21,7 +21,7 @@ typedef struct moesim_device_words {
     moesim_range requests;
     uint64_t warmup, batch, staging, repeat, seed, threads, context, host_pool, gpu_memory, index, hidden, intermediate, window;
     double time_limit;
-    bool allow_pageable;
+    bool allow_pageable, scratch;
 } moesim_device_words;
 
 extern const char *const moesim_replay_modes[], *const moesim_off_on[];

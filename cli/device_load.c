@@ -346,19 +346,18 @@ moesim_code moesim_device_execute(moesim_device_session *s, moesim_error *err)
 {
     const moesim_replay_grid grid = {
         .job = s->job, .num_jobs = s->num_jobs, .repeats = (uint32_t)s->words->repeat, .time_limit = s->words->time_limit,
-        .started = s->started, .output = s->words->output,
+        .started = s->started, .output = s->words->output, .scratch = s->words->scratch,
     };
+    const char *kept = s->words->scratch ? NULL : s->words->output;
     moesim_grid_progress progress;
     say_facts(s);
     if (moesim_grid_execute(s->bench, &grid, &progress, err) != MOESIM_OK)
         return err->code;
     if (progress.out_of_time)
         printf("partial  out of time after %u of %u cells%s%s\n", progress.finished, progress.planned,
-               s->words->output != NULL ? "; the same command goes on with " : "",
-               s->words->output != NULL ? s->words->output : "");
+               kept != NULL ? "; the same command goes on with " : "", kept != NULL ? kept : "");
     else
         printf("done     %u cell%s%s%s\n", progress.finished, progress.finished == 1 ? "" : "s",
-               s->words->output != NULL ? " in " : "",
-               s->words->output != NULL ? s->words->output : "");
+               kept != NULL ? " in " : "", kept != NULL ? kept : "");
     return MOESIM_OK;
 }

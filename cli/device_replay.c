@@ -10,16 +10,22 @@ typedef struct device_options { moesim_device_words w; } device_options;
 #define OUTPUT_ROW(help) { "output", 'o', MOESIM_ARG_STRING, offsetof(device_options, w.output), "FILE", 0, 0, NULL, help }
 #define OUTPUT_HELP "Write the times of every event (HDF5, replay/REPLAY.md); a file that is there is gone on with."
 
+#define SCRATCH_ROW \
+    { "scratch", 0, MOESIM_ARG_FLAG, offsetof(device_options, w.scratch), NULL, 0, 0, NULL, \
+      "With -o: FILE is read once and thrown away, by moesim without -o; messages do not name it." }
+
 static const moesim_arg replay_args[] = {
     MOESIM_DEVICE_ARGS(device_options, w),
     MOESIM_DEVICE_DECISIONS(device_options, w),
     OUTPUT_ROW(OUTPUT_HELP),
+    SCRATCH_ROW,
     { NULL, 0, MOESIM_ARG_FLAG, 0, NULL, 0, 0, NULL, NULL },
 };
 
 static const moesim_arg fidelity_args[] = {
     MOESIM_DEVICE_ARGS(device_options, w),
     OUTPUT_ROW(OUTPUT_HELP " Required."),
+    SCRATCH_ROW,
     { NULL, 0, MOESIM_ARG_FLAG, 0, NULL, 0, 0, NULL, NULL },
 };
 

@@ -157,7 +157,7 @@ static moesim_code keep(const moesim_bench *b, const moesim_replay_grid *g, cons
             *err = second;
         return err->code;
     }
-    if (code == MOESIM_OK)
+    if (code == MOESIM_OK || g->scratch)
         return code;
     const moesim_error first = *err;
     return moesim_fail(err, code, "%s; %u of %u cells are finished and kept in %s, the same command goes on with it",

@@ -16,6 +16,7 @@ typedef struct moesim_replay_grid {
     double time_limit;           /* s from `started`; 0: none. Stops before a cell that would not end in time */
     double started;              /* of the monotonic clock, s */
     const char *output;          /* NULL: nothing is written */
+    bool scratch;                /* output is thrown away: no message promises that it is kept */
 } moesim_replay_grid;
 
 typedef struct moesim_grid_progress {
