@@ -21,7 +21,7 @@
 /* What the report is told; NULL or -1: not given. */
 typedef struct moesim_fidelity_words {
     const char *trace;           /* NULL: the one that the raw file names */
-    moesim_list raw;             /* parts of one grid; words may hold several, separated by commas */
+    moesim_list raw;             /* parts of one grid, one path each */
     const char *witness;         /* a raw file of the same decisions, executed by another program */
     const char *profile;         /* NULL: what the raw file's policies were told, else the default */
     const char *told;            /* what they were told; NULL: found by its digest */
@@ -81,7 +81,15 @@ moesim_code moesim_fidelity_load(const moesim_fidelity_words *words, moesim_fide
 void moesim_fidelity_report_fini(moesim_fidelity_report *report);
 
 /* One raw file after another: parts of one grid become one. */
-moesim_code moesim_fidelity_read(const moesim_list *words, moesim_replay_file *out, moesim_error *err);
+moesim_code moesim_fidelity_read(const moesim_list *paths, moesim_replay_file *out, moesim_error *err);
+
+/* One profile with mode model, as --set changes it (NULL: as it is); freed by the caller, also after an error. option: for
+ * messages. */
+moesim_code moesim_fidelity_profile(const char *option, const char *name, const moesim_list *set, moesim_profile **out,
+                                    moesim_error *err);
+
+/* "lru:40" to the length of the policy's name and the capacity. USAGE: something else. */
+moesim_code moesim_fidelity_calibrate_words(const char *text, size_t *chars, uint64_t *cache, moesim_error *err);
 
 /* Loads what policies were told and what predicts. USAGE: no profile is at hand that has the digest of what was told. */
 moesim_code moesim_fidelity_profiles(moesim_fidelity_report *report, moesim_error *err);

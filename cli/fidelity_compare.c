@@ -181,25 +181,32 @@ static void choose_default(moesim_fidelity_report *r, const moesim_fidelity_set 
         snprintf(r->calibrated_on, sizeof r->calibrated_on, "%s:%" PRIu32, policy, second_cache(set, policy));
 }
 
-static moesim_code mark(moesim_fidelity_report *r, moesim_fidelity_set *set, moesim_error *err)
+moesim_code moesim_fidelity_calibrate_words(const char *text, size_t *chars, uint64_t *cache, moesim_error *err)
 {
-    const char *text = r->calibrated_on, *colon = strrchr(text, ':');
-    uint64_t cache = 0;
-    size_t marked = 0, tests = 0;
+    const char *colon = strrchr(text, ':');
     if (colon == NULL)
         return moesim_fail(err, MOESIM_E_USAGE, "option --calibrate: '%.64s' is no POLICY:CACHE (lru:40) and not 'none'", text);
-    if (moesim_parse_u64(colon + 1, 0, UINT32_MAX, "option --calibrate", &cache, err) != MOESIM_OK)
+    *chars = (size_t)(colon - text);
+    return moesim_parse_u64(colon + 1, 0, UINT32_MAX, "option --calibrate", cache, err);
+}
+
+static moesim_code mark(moesim_fidelity_report *r, moesim_fidelity_set *set, moesim_error *err)
+{
+    const char *text = r->calibrated_on;
+    uint64_t cache = 0;
+    size_t chars = 0, marked = 0, tests = 0;
+    if (moesim_fidelity_calibrate_words(text, &chars, &cache, err) != MOESIM_OK)
         return err->code;
     for (size_t i = 0; i < set->num_cells; i++) {
         moesim_fidelity_cell *c = &set->cell[i];
-        c->calibration = !c->reference && c->cache == cache && strlen(c->policy) == (size_t)(colon - text) &&
-                         strncmp(c->policy, text, (size_t)(colon - text)) == 0;
+        c->calibration = !c->reference && c->cache == cache && strlen(c->policy) == chars &&
+                         strncmp(c->policy, text, chars) == 0;
         marked += c->calibration;
         tests += !c->calibration && !c->reference;
     }
     if (marked == 0)
         return moesim_fail(err, MOESIM_E_USAGE, "option --calibrate: the grid has no cell of policy %.*s at capacity %s",
-                           (int)(colon - text), text, colon + 1);
+                           (int)chars, text, text + chars + 1);
     if (tests == 0)
         return moesim_fail(err, MOESIM_E_USAGE, "option --calibrate: no cell is left to test; give --calibrate none");
     return MOESIM_OK;

@@ -9,23 +9,20 @@
 #include "base/arena.h"
 #include "cli/cli.h"
 #include "cli/fidelity.h"
-#include "cli/pricing.h"
 
 /* ---- files ----------------------------------------------------------------------------------------------------------- */
 
-moesim_code moesim_fidelity_read(const moesim_list *words, moesim_replay_file *out, moesim_error *err)
+moesim_code moesim_fidelity_read(const moesim_list *paths, moesim_replay_file *out, moesim_error *err)
 {
     moesim_replay_file part[MOESIM_MOST_RAW];
     const char *path[MOESIM_MOST_RAW];
-    moesim_list names = {0};
-    char *text = NULL;
+    moesim_code code = MOESIM_OK;
     size_t n = 0;
     moesim_replay_file_init(out);
-    moesim_code code = moesim_pricing_split(words, &names, &text, err);
-    if (code == MOESIM_OK && names.n > MOESIM_MOST_RAW)
-        code = moesim_fail(err, MOESIM_E_USAGE, "option --raw: more than %u files", MOESIM_MOST_RAW);
-    for (; code == MOESIM_OK && n < names.n; n++) {
-        path[n] = names.item[n];
+    if (paths->n > MOESIM_MOST_RAW)
+        return moesim_fail(err, MOESIM_E_USAGE, "option --raw: more than %u files", MOESIM_MOST_RAW);
+    for (; code == MOESIM_OK && n < paths->n; n++) {
+        path[n] = paths->item[n];
         code = moesim_replay_file_read(path[n], &part[n], err);
         if (code != MOESIM_OK)
             break;
@@ -37,8 +34,6 @@ moesim_code moesim_fidelity_read(const moesim_list *words, moesim_replay_file *o
     else
         for (size_t i = 0; i < n; i++)
             moesim_replay_file_fini(&part[i]);
-    moesim_list_fini(&names);
-    free(text);
     return code;
 }
 
@@ -98,8 +93,8 @@ moesim_code moesim_fidelity_load(const moesim_fidelity_words *words, moesim_fide
     if (moesim_fidelity_read(&words->raw, &r->main.file, err) != MOESIM_OK)
         return err->code;
     if (r->main.file.num_cells == 0)
-        return moesim_fail(err, MOESIM_E_USAGE, "%s holds no finished cell: nothing was measured to its end",
-                           words->raw.item[0]);
+        return moesim_fail(err, MOESIM_E_USAGE, "%s holds no finished cell: nothing was measured to its end; "
+                           "give a longer --time-limit, or less to execute", words->raw.item[0]);
     if (open_trace(r, err) != MOESIM_OK || moesim_fidelity_profiles(r, err) != MOESIM_OK ||
         price_experts(r, err) != MOESIM_OK || moesim_fidelity_decide(r, &r->main, err) != MOESIM_OK ||
         moesim_fidelity_compare(r, &r->main, true, err) != MOESIM_OK)

@@ -12,7 +12,8 @@
 #include "cli/pricing.h"
 #include "cli/profile.h"
 
-static moesim_code load(const char *option, const char *name, const moesim_list *set, moesim_profile **out, moesim_error *err)
+moesim_code moesim_fidelity_profile(const char *option, const char *name, const moesim_list *set, moesim_profile **out,
+                                    moesim_error *err)
 {
     moesim_list words = {0};
     char *text = NULL;
@@ -42,7 +43,7 @@ static moesim_code try_told(moesim_fidelity_report *r, const char *name, const c
                             moesim_error *err)
 {
     moesim_error ignored = MOESIM_ERROR_INIT;
-    const moesim_code code = load("--told", name, NULL, &r->told, &ignored);
+    const moesim_code code = moesim_fidelity_profile("--told", name, NULL, &r->told, &ignored);
     if (code == MOESIM_OK && is_told(r, r->told)) {
         *told = name;
         return MOESIM_OK;
@@ -61,7 +62,7 @@ static moesim_code take_told(moesim_fidelity_report *r, moesim_error *err)
     if (c->profile[0] == '\0')
         return moesim_fail(err, MOESIM_E_USAGE, "option --told: the policies of the raw file read no costs, so they were "
                            "told no profile; leave it out");
-    if (load("--told", r->words->told, NULL, &r->told, err) != MOESIM_OK)
+    if (moesim_fidelity_profile("--told", r->words->told, NULL, &r->told, err) != MOESIM_OK)
         return err->code;
     if (is_told(r, r->told))
         return MOESIM_OK;
@@ -107,7 +108,7 @@ moesim_code moesim_fidelity_profiles(moesim_fidelity_report *r, moesim_error *er
         return err->code;
     /* read again where it predicts too: --set is for predictions alone */
     const char *name = r->words->profile != NULL ? r->words->profile : told != NULL ? told : moesim_profile_names()[0];
-    if (load("--profile", name, &r->words->set, &r->profile, err) != MOESIM_OK ||
+    if (moesim_fidelity_profile("--profile", name, &r->words->set, &r->profile, err) != MOESIM_OK ||
         moesim_alloc(1, sizeof *r->fitted, "a profile", &p, err) != MOESIM_OK)
         return err->code;
     r->fitted = p;

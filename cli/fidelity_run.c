@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/output.h"
 #include "base/paths.h"
+#include "cli/pricing.h"
 #include "cli/start.h"
 
 #define TEMPORARY 4096
@@ -100,6 +101,8 @@ static moesim_code start(const moesim_usage *usage, const char *verb, const moes
         code = moesim_list_add(&words, s->words.trace, err);
     if (code == MOESIM_OK)
         code = moesim_list_add(&words, option, err);
+    if (code == MOESIM_OK && s->device.output == NULL)
+        code = moesim_list_add(&words, "--scratch", err);
     if (code == MOESIM_OK)
         code = moesim_device_argv(usage->args, s, initial, own, &words, &text, err);
     if (code == MOESIM_OK)
@@ -177,11 +180,8 @@ static moesim_code execute(const moesim_usage *usage, const char *verb, moesim_f
                            void (*table)(const moesim_fidelity_report *report, FILE *out), moesim_error *err)
 {
     char folder[TEMPORARY] = "", path[TEMPORARY + 16];
-    if (s->words.trace == NULL)
-        return moesim_fail(err, MOESIM_E_USAGE, "no trace to execute; give TRACE, or --raw to report on what was executed "
-                           "before");
-    if (s->words.told != NULL)
-        return moesim_fail(err, MOESIM_E_USAGE, "option --told goes with --raw; what is executed now is told --profile");
+    if (moesim_fidelity_check_words(s, err) != MOESIM_OK)
+        return err->code;
     if (s->device.output == NULL && make_temporary(folder, path, err) != MOESIM_OK)
         return err->code;
     const char *raw = s->device.output != NULL ? s->device.output : path;
@@ -197,11 +197,25 @@ static moesim_code execute(const moesim_usage *usage, const char *verb, moesim_f
     return code;
 }
 
+/* "a.h5,b.h5" to two paths, in place; *text owns them. */
+static moesim_code split_raw(moesim_list *raw, char **text, moesim_error *err)
+{
+    moesim_list paths = { 0, 0, NULL };
+    moesim_code code = moesim_pricing_split(raw, &paths, text, err);
+    for (size_t i = 0; code == MOESIM_OK && i < paths.n; i++)
+        if (paths.item[i][0] == '\0')
+            code = moesim_fail(err, MOESIM_E_USAGE, "option --raw: a name is empty; write F,F");
+    moesim_list_fini(raw);
+    *raw = paths;
+    return code;
+}
+
 moesim_code moesim_fidelity_run(const moesim_usage *usage, const char *verb, uint64_t repeat, int argc, char **argv,
                                 void (*table)(const moesim_fidelity_report *report, FILE *out), moesim_error *err)
 {
     moesim_fidelity_settings s, initial;
     moesim_list positional = { 0, 0, NULL };
+    char *text = NULL;
     bool help = false;
     memset(&initial, 0, sizeof initial);
     moesim_device_defaults(&initial.device, repeat);
@@ -211,7 +225,11 @@ moesim_code moesim_fidelity_run(const moesim_usage *usage, const char *verb, uin
         moesim_args_help(usage, stdout);
     if (code == MOESIM_OK && !help) {
         s.words.trace = positional.n > 0 ? positional.item[0] : NULL;
-        code = check_files(&s, err);
+        code = split_raw(&s.words.raw, &text, err);
+        if (code == MOESIM_OK && s.words.raw.n > 0)
+            code = moesim_fidelity_check_raw(usage, &s, &initial, err);
+        if (code == MOESIM_OK)
+            code = check_files(&s, err);
         if (code == MOESIM_OK && s.words.raw.n > 0)
             code = report(&s, table, err);
         else if (code == MOESIM_OK)
@@ -219,6 +237,7 @@ moesim_code moesim_fidelity_run(const moesim_usage *usage, const char *verb, uin
     }
     moesim_list_fini(&positional);
     moesim_list_fini(&s.words.raw);
+    free(text);
     moesim_list_fini(&s.words.set);
     moesim_device_words_fini(&s.device);
     return code;

@@ -35,6 +35,14 @@ typedef struct moesim_fidelity_settings {
     { "result", 0, MOESIM_ARG_STRING, offsetof(S, result), "FILE", 0, 0, NULL, \
       "Write the cells to a result file, for moesim plot (figures fidelity, fidelity-miss, residuals)." }
 
+/* fidelity_before.c. With --raw: refuses options of executing, which `s` has and `initial` (the defaults) has not. */
+moesim_code moesim_fidelity_check_raw(const moesim_usage *usage, const moesim_fidelity_settings *s,
+                                      const moesim_fidelity_settings *initial, moesim_error *err);
+
+/* Without --raw: refuses what would only be found once everything has been executed (--profile and --set, --calibrate,
+ * --witness). */
+moesim_code moesim_fidelity_check_words(const moesim_fidelity_settings *s, moesim_error *err);
+
 /* Executes (unless --raw), reports, prints with `table` where a table is asked for. verb: of moesim-device. */
 moesim_code moesim_fidelity_run(const moesim_usage *usage, const char *verb, uint64_t repeat, int argc, char **argv,
                                 void (*table)(const moesim_fidelity_report *report, FILE *out), moesim_error *err);

@@ -69,6 +69,33 @@ holds "the grid has no cell of policy oled at capacity 41" err
 expect 2 fidelity --raw raw.h5 --calibrate oled
 holds "is no POLICY:CACHE" err
 
+# with --raw nothing is executed, and parts are not written over
+expect 2 fidelity --raw raw.h5 --policy lru
+holds "option --policy has no effect with --raw" err
+expect 2 fidelity --raw raw.h5 -o other-raw.h5
+holds "option --output has no effect with --raw" err
+expect 2 fidelity --raw raw.h5,
+holds "a name is empty" err
+cp raw.h5 before.h5
+expect 2 fidelity --raw before.h5,raw.h5 --csv raw.h5
+holds "is the input itself" err
+cmp -s raw.h5 before.h5 || complain "a part was written over"
+
+# what the report could not do is found before anything is executed
+for words in "--set no=1" "--calibrate lru:41" "--calibrate surv:40" "--calibrate lru" "--profile paper-a"; do
+    # shellcheck disable=SC2086
+    expect 2 fidelity t.h5 --policy lru,oled --cache 40,100 "${small[@]}" $words
+    [ "$(grep -c '^cell' err)" -eq 0 ] || complain "$words: cells are executed first"
+done
+expect 1 fidelity t.h5 --policy lru --cache 40,100 "${small[@]}" --witness t.h5
+holds "option --witness: t.h5: not a result" err
+expect 0 fidelity t.h5 --policy lru --policy oled:adapt=on --cache 40,100 "${small[@]}" --repeat 1 \
+    --calibrate oled:adapt=on:40
+grep -q "raw.h5" err && complain "a file that is thrown away is named: $(grep raw.h5 err)"
+expect 0 fidelity t.h5 --policy lru --cache 40,100 "${small[@]}" --repeat 1 -o a,b.h5
+expect 2 fidelity t.h5 --policy lru --cache 40,100 "${small[@]}" --time-limit 0.001
+holds "longer --time-limit" err
+
 # a result, and figures of it
 expect 0 fidelity --raw raw.h5 --result result.h5
 if command -v gnuplot >/dev/null; then
