@@ -75,9 +75,11 @@ static void print_device(const moesim_replay_config *c, const moesim_replay_file
                                      i == 0 || i == 4 ? "" : facts[i], i == 0 || i == 4 ? "" : " ", value);
     }
     moesim_args_row(out, "device", 0, 10, line);
-    snprintf(line, sizeof line, "%" PRIu64 " CPU threads (%s), host memory %s; %" PRIu64 " experts in slots, staging %" PRIu64
+    const bool pins = strcmp(c->device, "host") != 0 && strcmp(c->device, "null") != 0;
+    snprintf(line, sizeof line, "%" PRIu64 " CPU threads (%s)%s; %" PRIu64 " experts in slots, staging %" PRIu64
              ", %" PRIu64 " in the host's pool (expert e of layer l is l*E + e modulo that)", c->threads,
-             c->isa[0] != '\0' ? c->isa : "no kernel", c->pinned != 0 ? "pinned" : "PAGEABLE: not the times of a real system",
+             c->isa[0] != '\0' ? c->isa : "no kernel", !pins ? "" : c->pinned != 0 ? ", host memory pinned" :
+             ", host memory PAGEABLE: not the times of a real system",
              c->slots, c->staging, c->pool);
     moesim_args_row(out, "", 0, 10, line);
     if (strcmp(c->device, "null") == 0)
@@ -95,9 +97,9 @@ static void print_run(const moesim_fidelity_set *set, FILE *out)
     }
     if (c->request_end != UINT64_MAX)
         snprintf(range, sizeof range, "%" PRIu64 ":%" PRIu64, c->request_begin, c->request_end);
-    snprintf(line, sizeof line, "requests %s, warm-up %" PRIu64 ", batch %" PRIu64 ", seed %" PRIu64 "; other %s; %zu cells, %"
-             PRIu32 "%s", range, c->warmup, c->batch, c->seed, c->other != 0 ? "executed" : "off", set->num_cells, least,
-             least == most ? " repeats" : "");
+    snprintf(line, sizeof line, "requests %s, warm-up %" PRIu64 ", batch %" PRIu64 ", seed %" PRIu64 "; other %s; %zu cell%s, %"
+             PRIu32 "%s", range, c->warmup, c->batch, c->seed, c->other != 0 ? "executed" : "off", set->num_cells,
+             set->num_cells == 1 ? "" : "s", least, least != most ? "" : least == 1 ? " repeat" : " repeats");
     const size_t used = strlen(line);
     if (least != most)
         snprintf(line + used, sizeof line - used, " to %" PRIu32 " repeats", most);
