@@ -77,16 +77,22 @@ static moesim_code call(const char *verb, const moesim_list *words, int *status,
     return back || code != MOESIM_OK ? code : moesim_fail(err, MOESIM_E_IO, "cannot take standard output back");
 }
 
-/* Its own message has been printed. */
+/* It has said why by itself, and once is enough; what ended it without a word is said here. */
 static moesim_code translate(int status, const char *verb, const char *output, moesim_error *err)
 {
+    const bool said = status == 1 || status == 2 || status == 77;
+    const moesim_code code = moesim_interrupted() ? MOESIM_E_INTERRUPTED : status == 77 ? MOESIM_E_ABSENT
+                                                  : status == 2 ? MOESIM_E_USAGE : MOESIM_E_IO;
     if (status == 0)
         return MOESIM_OK;
-    if (moesim_interrupted())
-        return moesim_fail(err, MOESIM_E_INTERRUPTED, "interrupted%s%s", output != NULL ? "; finished cells are in " : "",
-                           output != NULL ? output : "");
-    return moesim_fail(err, status == 77 ? MOESIM_E_ABSENT : status == 2 ? MOESIM_E_USAGE : MOESIM_E_IO,
-                       "moesim-device %s ended with status %d, as said above", verb, status);
+    if (said) {
+        *err = (moesim_error)MOESIM_ERROR_INIT;
+        err->code = code;
+        return code;
+    }
+    return moesim_fail(err, code, "moesim-device %s was ended %s %d%s%s", verb, status > 128 ? "by signal" : "with status",
+                       status > 128 ? status - 128 : status, output != NULL ? "; finished cells are in " : "",
+                       output != NULL ? output : "");
 }
 
 static moesim_code start(const moesim_usage *usage, const char *verb, const moesim_fidelity_settings *s,

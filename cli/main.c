@@ -94,7 +94,7 @@ int main(int argc, char **argv)
     if (code == MOESIM_OK)
         code = flush_output(&err);
     moesim_output_discard_all();
-    if (code != MOESIM_OK)
+    if (code != MOESIM_OK && err.text[0] != '\0')       /* without text: moesim-device has said it */
         moesim_log(MOESIM_LOG_ERROR, "%s", err.text);
     return moesim_exit_status(code);
 }

@@ -23,6 +23,7 @@ expect() {
     shift
     "$moesim" "$@" </dev/null >out 2>err || status=$?
     [ "$status" -eq "$wanted" ] || complain "moesim $*: exit status $status, not $wanted: $(tail -n 3 err)"
+    [ "$(grep -c '^moesim: error' err)" -eq "$((wanted != 0))" ] || complain "moesim $*: not one error: $(cat err)"
 }
 
 # TEXT FILE: FILE holds TEXT.
@@ -158,6 +159,17 @@ expect 2 fidelity t.h5 --policy lru --cache 40 --device nul -o no.h5
 [ ! -e no.h5 ] || complain "a raw file of no device"
 expect 2 fidelity --raw raw.h5 --profile paper-a
 holds "has no constants for mode model" err
+
+# a device that is not there is one sentence, and so is a device program that is killed
+expect 77 replay t.h5 --policy lru --cache 40 --device null --index 1
+holds "device null" err
+mkdir killed
+cp -- "$moesim" killed/moesim
+printf '#!/bin/sh\nkill -KILL $$\n' >killed/moesim-device
+chmod +x killed/moesim-device
+killed/moesim replay t.h5 --policy lru --cache 40 --device null -o kept.h5 >out 2>err
+[ $? -eq 1 ] || complain "a killed moesim-device does not end with status 1"
+holds "was ended by signal 9; finished cells are in kept.h5" err
 
 # alone, without its device program
 mkdir alone
