@@ -5,7 +5,7 @@
 set -euo pipefail
 moesim=$(realpath -e -- "$1") root=$(realpath -e -- "$2")
 HDF5_PLUGIN_PATH=$(realpath -e -- "$3")
-export HDF5_PLUGIN_PATH
+export HDF5_PLUGIN_PATH PYTHONDONTWRITEBYTECODE=1
 python=${MOESIM_PYTHON:-python3}
 if ! "$python" -c 'import h5py, numpy, torch' 2>/dev/null; then
     echo "skipped: $python has no torch, h5py and numpy (MOESIM_PYTHON names another python3)"
@@ -16,15 +16,21 @@ trap 'rm -rf -- "$work"' EXIT
 cd "$work"
 witness=$root/tests/witness/witness.py
 "$moesim" trace select "$root/traces/samples/sample.h5" t.h5 --requests 0:1 --layers 0:2 --compression gzip >/dev/null
-"$moesim" fidelity t.h5 --policy lru --cache 60,100 --hidden 64 --intermediate 64 --device null --repeat 2 -o raw.h5 \
+"$moesim" fidelity t.h5 --policy lru,oled --cache 60 --hidden 64 --intermediate 64 --device null --repeat 2 -o raw.h5 \
     >/dev/null 2>&1
 "$moesim" run t.h5 --policy lru --cache 60 --decisions lru.h5 >/dev/null
+"$moesim" run t.h5 --policy oled --cache 60 --decisions oled.h5 >/dev/null
 "$moesim" run t.h5 --policy full --cache 256 --decisions full.h5 >/dev/null
-"$python" "$witness" prepare --raw raw.h5 --trace t.h5 --decisions lru.h5 full.h5 -o work.npz
-"$python" "$witness" run work.npz -o times.npz --device cpu --repeat 1 --verify 40 --pool 64 --threads 1
+"$python" "$witness" prepare --raw raw.h5 --trace t.h5 --decisions lru.h5 oled.h5 full.h5 -o work.npz
+"$python" "$root/tests/witness/order.py" work.npz
+# grouped products where this PyTorch has them, then without; without an untimed execution the last event alone is checked
+"$python" "$witness" run work.npz -o times.npz --device cpu --repeat 1 --verify 40 --pool 96 --threads 1 --no-warm >ran
+grep -c ' 1 events checked' ran | grep -qx 3
+"$python" "$witness" run work.npz -o times.npz --device cpu --repeat 1 --verify 40 --pool 96 --threads 1 --no-grouped >ran
+grep -c ' 10 events checked' ran | grep -qx 3
 "$python" "$witness" write work.npz times.npz --raw raw.h5 -o witness.h5
 "$moesim" fidelity t.h5 --raw raw.h5 --witness witness.h5 --calibrate none --format csv >out.csv
-grep -c '^witness,' out.csv | grep -qx 2
+grep -c '^witness,' out.csv | grep -qx 3
 grep -q '^witness,lru,60,,test,1,1,' out.csv
 # another log than the raw file's must not pass
 "$moesim" run t.h5 --policy lfu --cache 60 --decisions other.h5 >/dev/null

@@ -10,8 +10,8 @@ own streams, its own pinned pool, its own slots, torch's matrix products. README
   write     both -> raw replay file that `moesim fidelity --witness` reads; needs h5py
 """
 import argparse
+import gc
 import json
-
 import sys
 import time
 
@@ -19,6 +19,8 @@ import numpy as np
 
 NO_ROUTE = 65535
 FRESH = 64                       # experts of the pool that are drawn
+GROUP = 8                        # moved experts that are computed together
+HEAD = 4                         # copies that are under way before the hits are launched
 
 
 def fail(text):
@@ -77,7 +79,9 @@ def prepare(a):
         found.add(plan)
         offset, row, rows = tokens_of(trace, log)
         for name in ("hits", "moved", "cpu", "evicted"):
-            out[f"{plan}/{name}/offset"], out[f"{plan}/{name}/expert"] = log[f"{name}/offset"][:], log[f"{name}/expert"][:]
+            # not unsigned: older NumPy makes uint64 + 1 a float
+            out[f"{plan}/{name}/offset"] = log[f"{name}/offset"][:].astype(np.int64)
+            out[f"{plan}/{name}/expert"] = log[f"{name}/expert"][:].astype(np.int64)
         out.update({f"{plan}/token/offset": offset, f"{plan}/token/row": row, f"{plan}/rows": rows,
                     f"{plan}/layer": log["event/layer"][:].astype(np.int32), f"{plan}/pass": log["event/pass"][:]})
     if not found:
@@ -94,29 +98,40 @@ class Device:
 
     def __init__(self, torch, name):
         self.torch, self.name, self.gpu = torch, name, name.startswith("cuda")
+        self.arrived, self.read = [], []     # events: the copies of a group are there; a product has read its slots
         if self.gpu:
             self.copies, self.main = torch.cuda.Stream(name), torch.cuda.current_stream(name)
+
+    def reserve(self, groups):
+        """Events are made beforehand. Every gate waits for all of them, so the next event may record them anew."""
+        while self.gpu and len(self.read) <= groups:
+            self.arrived.append(self.torch.cuda.Event())
+            self.read.append(self.torch.cuda.Event())
 
     def empty(self, *shape):
         return self.torch.empty(*shape, dtype=self.torch.bfloat16, device=self.name)
 
-    def event(self, on_copies=False):
+    def enqueue(self, copies, slots, pool):
+        """Copies of one step, in order: each behind the product that read its slot before."""
         if not self.gpu:
-            return None
-        e = self.torch.cuda.Event()
-        e.record(self.copies if on_copies else self.main)
-        return e
-
-    def wait(self, event, on_copies=False):
-        if event is not None:
-            (self.copies if on_copies else self.main).wait_event(event)
-
-    def copy(self, to, source):
-        if not self.gpu:
-            to.copy_(source)
+            for _, slot, source, _ in copies:
+                slots[slot].copy_(pool[source])
             return
         with self.torch.cuda.stream(self.copies):
-            to.copy_(source, non_blocking=True)
+            for wait, slot, source, arrived in copies:
+                if wait >= 0:
+                    self.copies.wait_event(self.read[wait])
+                slots[slot].copy_(pool[source], non_blocking=True)
+                if arrived >= 0:
+                    self.arrived[arrived].record(self.copies)
+
+    def wait_arrival(self, group):
+        if self.gpu and group >= 0:
+            self.main.wait_event(self.arrived[group])
+
+    def mark_read(self, mark):
+        if self.gpu and mark >= 0:
+            self.read[mark].record(self.main)
 
     def sync(self):
         if self.gpu:
@@ -130,12 +145,21 @@ class Pool:
         g = torch.Generator().manual_seed(1)
         self.experts, self.size, self.hidden, self.inter = experts, size, hidden, inter
         self.weight = torch.empty(size, 3 * inter, hidden, dtype=torch.bfloat16, pin_memory=dev.gpu)
+        flat = self.weight.view(size, -1)
         for i in range(size):        # new numbers for the first ones, the same shifted for the others
-            self.weight[i] = torch.roll(self.weight[i % FRESH].flatten(), i).view(3 * inter, hidden) if i >= FRESH else \
-                (torch.randn(3 * inter, hidden, generator=g) / hidden ** 0.5).to(torch.bfloat16)
+            if i < FRESH:
+                self.weight[i] = (torch.randn(3 * inter, hidden, generator=g) / hidden ** 0.5).to(torch.bfloat16)
+                continue
+            shift = 1 + (i - 1) % (flat.shape[1] - 1)
+            flat[i, :shift] = flat[i % FRESH, -shift:]
+            flat[i, shift:] = flat[i % FRESH, :-shift]
+        self.view = list(self.weight.unbind(0))
+
+    def at(self, layer, expert):
+        return int((layer * self.experts + expert) % self.size)
 
     def of(self, layer, expert):
-        return self.weight[(layer * self.experts + expert) % self.size]
+        return self.view[self.at(layer, expert)]
 
 
 def expert_output(torch, x, w, inter):
@@ -145,50 +169,84 @@ def expert_output(torch, x, w, inter):
 
 
 def has_grouped(torch, dev):
-    """One product for all hits, where this PyTorch has it for this GPU."""
+    """One product for many experts, some of them without rows, where this PyTorch has it for this device."""
     try:
         offs = torch.tensor([0, 16], dtype=torch.int32, device=dev.name)
         weight = dev.empty(2, 192, 64)
         h = torch._grouped_mm(dev.empty(16, 64), weight[:, :128].transpose(1, 2), offs=offs)
-        torch._grouped_mm(h[:, :64].contiguous(), weight[:, 128:], offs=offs)
+        torch._grouped_mm(torch.nn.functional.silu(h[:, :64]), weight[:, 128:], offs=offs)
         dev.sync()
         return True
     except (AttributeError, RuntimeError):
         return False
 
 
-class Loop:
-    """One plan: slots and indices are laid out before the clock runs, so that Python's own work does not show in the times."""
+def groups_of(is_staged, staging):
+    """
+    Moved experts, cut into groups that are computed together: GROUP of them, the last expert by itself, so that little is left
+    to do once the last copy is there; no more staged ones than half of the ring: the link fills the other half meanwhile.
+    """
+    groups, group, staged = [], [], 0
+    for i, ring in enumerate(is_staged):
+        if group and (len(group) == GROUP or i == len(is_staged) - 1 or (ring and staged >= max(1, staging // 2))):
+            groups.append(group)
+            group, staged = [], 0
+        group.append(i)
+        staged += ring
+    return groups + [group] if group else groups
 
-    def __init__(self, torch, dev, config, work, plan, pool, limit):
-        self.torch, self.dev, self.pool, self.config = torch, dev, pool, config
-        self.hidden, self.inter, self.limit = pool.hidden, pool.inter, limit
+
+def steps_of(copies, groups, has_hits):
+    """
+    What Python does in an event: steps of (copies to enqueue, part of the event to compute, group to wait for, mark). Part 0 is
+    the hits, part g + 1 group g. copies: (slot, source, need), need the part that reads the slot before it, -1 if none. All
+    copies whose slots are free by then are enqueued before a group is launched; before the hits only HEAD of them, enough for
+    the link to be busy until the others follow, for hits must not wait for Python either.
+    """
+    need, n = [c[2] for c in copies], len(copies)
+    ends, marks, waited, ordered = {g[-1]: k for k, g in enumerate(groups)}, set(need), -1, []
+    for i, (slot, source, part) in enumerate(copies):
+        ordered.append((part if part > waited else -1, slot, source, ends.get(i, -1)))
+        waited = max(waited, part)
+    at = next((i for i in range(min(HEAD, n)) if need[i] >= 0), min(HEAD, n)) if has_hits else 0
+    steps = [(ordered[:at], 0, -1, 0 if 0 in marks else -1)] if has_hits else []
+    for g in range(len(groups)):
+        stop = next((i for i in range(at, n) if need[i] > g), n)
+        steps.append((ordered[at:stop], g + 1, g, g + 1 if g + 1 in marks else -1))
+        at = stop
+    return steps
+
+
+class Decisions:
+    """One plan's events as the log has them."""
+
+    def __init__(self, work, plan, max_rows):
         get = lambda name: work[f"{plan}/{name}"]
-        self.layer, self.rows = get("layer"), get("rows")
-        self.ids = {k: (get(f"{k}/offset"), get(f"{k}/expert").astype(np.int64)) for k in ("hits", "moved", "cpu", "evicted")}
-        self.token_offset, self.token_row = get("token/offset"), get("token/row").astype(np.int64)
-        counts = sum(np.diff(self.ids[k][0]).astype(np.int64) for k in ("hits", "moved", "cpu"))
-        self.first = np.concatenate([[0], np.cumsum(counts)])
-        self.max_rows, self.num_staging = int(config["max_rows"]), int(config["staging"])
-        g = torch.Generator().manual_seed(2)
-        self.x_host = torch.randn(self.max_rows, self.hidden, generator=g).to(torch.bfloat16)
-        self.x = self.x_host.to(dev.name)
-        self.out = torch.zeros(self.max_rows, self.hidden, dtype=torch.float32, device=dev.name)
-        self.routing = torch.zeros(self.max_rows, 8, dtype=torch.int32, device=dev.name)
-        self.row_on_device = torch.as_tensor(self.token_row, device=dev.name)
-        self.zero = torch.zeros(1, dtype=torch.int64, device=dev.name)
-        self.grouped = dev.gpu and has_grouped(torch, dev)
-        self.plan()
+        self.layer = get("layer").astype(np.int64).tolist()
+        self.rows = np.minimum(get("rows").astype(np.int64), max_rows).tolist()
+        self.ids = {k: (get(f"{k}/offset").astype(np.int64).tolist(), get(f"{k}/expert").astype(np.int64))
+                    for k in ("hits", "moved", "cpu", "evicted")}
+        counts = sum(np.diff(self.ids[k][0]) for k in ("hits", "moved", "cpu"))
+        self.first = np.concatenate([[0], np.cumsum(counts)]).tolist()     # of an event's experts: hits, moved, cpu
+        # rows of each expert; row 0 alone where the event is longer than what is computed
+        offset, row = get("token/offset").astype(np.int64), get("token/row").astype(np.int64)
+        length, long = np.diff(offset), np.repeat(get("rows").astype(np.int64) > max_rows, counts)
+        of_long = np.repeat(long, length)
+        keep = ~of_long
+        keep[offset[:-1][long]] = True
+        self.row = np.where(of_long, 0, row)[keep]
+        self.length = np.where(long, 1, length)
+        self.begin = np.concatenate([[0], np.cumsum(self.length)])
 
     def list(self, name, e):
         offset, expert = self.ids[name]
-        return expert[offset[e]:offset[e + 1]]
+        return expert[offset[e]:offset[e + 1]].tolist()
 
-    # -- before the clock runs
+    def rows_of(self, number):
+        return self.row[self.begin[number]:self.begin[number + 1]]
 
-    def residents(self):
+    def residents(self, layers):
         """Who is resident before the first event, and the most of each layer, from the log alone."""
-        layers = int(self.config["num_layers"])
         initial, known, now = ([set() for _ in range(layers)] for _ in range(3))
         size = [0] * layers
         for e, l in enumerate(self.layer):
@@ -203,146 +261,221 @@ class Loop:
             size[l] = max(size[l], len(now[l]))
         return initial, [max(n, len(i)) + 1 for n, i in zip(size, initial)]
 
-    def plan(self):
-        initial, self.num_slots = self.residents()
-        aliased = self.limit is not None and max(self.num_slots) > self.limit
-        if aliased and any(len(m) for m in (self.ids["moved"][1], self.ids["cpu"][1])):
+
+class Layout:
+    """
+    Where every expert lies at every event, and the indices of every product, before the clock runs. A product covers some
+    experts of an event; its operands are all slots of the layer with the staging behind them, those of others with no rows.
+    """
+
+    def __init__(self, log, config, pool, limit):
+        self.log, self.pool, layers = log, pool, int(config["num_layers"])
+        self.staging, self.ring = int(config["staging"]), [0] * layers      # slots of the ring that are used
+        initial, self.num_slots = log.residents(layers)
+        aliased = limit is not None and max(self.num_slots) > limit
+        if aliased and any(len(log.ids[k][1]) for k in ("moved", "cpu")):
             fail("--most-slots is for full residency alone")
-        slot, free, self.fill = [], [], []
+        self.slot, self.free, self.fill = [], [], []
         for l, residents in enumerate(initial):
-            self.num_slots[l] = self.limit if aliased else self.num_slots[l]
+            self.num_slots[l] = limit if aliased else self.num_slots[l]
             place = {x: i % self.num_slots[l] for i, x in enumerate(sorted(residents))}
-            slot.append(place)
-            free.append(list(range(len(place), self.num_slots[l])))
-            self.fill += [(l, i, int(x)) for x, i in place.items()]
-        self.copies, self.hit_slots, index, offs, self.hit_at, next_ring = [], [], [], [], [0], 0
-        for e, l in enumerate(self.layer):
-            hits, moved, evicted = self.list("hits", e), list(self.list("moved", e)), set(self.list("evicted", e))
-            at = [slot[l][x] for x in hits]
-            order = np.argsort(at, kind="stable")
-            index += [self.token_rows(e, i) for i in order]
-            self.hit_at.append(self.hit_at[-1] + sum(len(self.token_rows(e, i)) for i in order))
-            ends = np.zeros(self.num_slots[l], np.int32)
-            for i in order:
-                ends[at[i]] += len(self.token_rows(e, i))
-            offs.append(np.cumsum(ends).astype(np.int32))
-            self.hit_slots.append(at)
-            # what was free, or leaves without being read here, comes before slots that hits still read
-            read = {slot[l].pop(x) for x in evicted & set(hits)}
-            free[l] += [slot[l].pop(x) for x in sorted(evicted - set(hits)) if x in slot[l] and x not in moved]
-            copies = []
-            for x in moved:
-                if x in evicted:
-                    copies.append((int(x), None, next_ring, False))
-                    next_ring = (next_ring + 1) % self.num_staging
-                    continue
-                after = not free[l]
-                slot[l][x] = read.pop() if after else free[l].pop()
-                copies.append((int(x), slot[l][x], None, after))
-            free[l] += sorted(read)
-            self.copies.append(copies)
-        as_device = lambda parts, kind: self.torch.as_tensor(np.concatenate(parts or [np.zeros(0, kind)]), device=self.dev.name)
-        self.hit_index, self.hit_offs = as_device(index, np.int64), as_device(offs, np.int32)
-        self.offs_at = np.concatenate([[0], np.cumsum([len(o) for o in offs])])
+            self.slot.append(place)
+            self.free.append(list(range(len(place), self.num_slots[l])))
+            self.fill += [(l, i, x) for x, i in place.items()]
+        self.program, self.most_groups = [], 0
+        self.experts, self.slots, self.ends, self.in_layer = [], [], [0], [[] for _ in range(layers)]
+        for e, l in enumerate(log.layer):
+            self.add_event(e, l)
+
+    def add_product(self, l, chosen):
+        """chosen: (slot, number of the expert)."""
+        self.in_layer[l].append(len(self.ends) - 1)
+        for slot, number in sorted(chosen):
+            self.slots.append(slot)
+            self.experts.append(number)
+        self.ends.append(len(self.experts))
+
+    def place(self, l, hits, moved, evicted):
+        """(slot, source, number in the ring or -1, needs a slot that hits read) of each moved expert."""
+        slot, free, arriving = self.slot[l], self.free[l], set(moved)
+        # what was free, or leaves without being read here, comes before slots that hits still read
+        read = [slot.pop(x) for x in sorted(evicted & set(hits))]
+        free += [slot.pop(x) for x in sorted(evicted - set(hits)) if x in slot and x not in arriving]
+        out, rung = [], 0
+        for x in moved:
+            if x in evicted:
+                out.append((self.num_slots[l] + rung % self.staging, self.pool.at(l, x), rung, False))
+                rung += 1
+                continue
+            after = not free
+            slot[x] = read.pop() if after else free.pop()
+            out.append((slot[x], self.pool.at(l, x), -1, after))
+        free += read
+        self.ring[l] = max(self.ring[l], min(rung, self.staging))
+        return out
+
+    def add_event(self, e, l):
+        hits, first, product = self.log.list("hits", e), self.log.first[e], len(self.ends) - 1
+        if hits:
+            self.add_product(l, [(self.slot[l][x], first + i) for i, x in enumerate(hits)])
+        placed = self.place(l, hits, self.log.list("moved", e), set(self.log.list("evicted", e)))
+        groups = groups_of([p[2] >= 0 for p in placed], self.staging)
+        copies, part_of_rung = [], {}
+        for g, group in enumerate(groups):
+            for i in group:
+                slot, source, rung, after = placed[i]
+                copies.append((slot, source, part_of_rung.get(rung - self.staging, -1) if rung >= 0 else 0 if after else -1))
+                if rung >= 0:
+                    part_of_rung[rung] = g + 1
+            self.add_product(l, [(placed[i][0], first + len(hits) + i) for i in group])
+        part = product if hits else product - 1
+        self.program.append([(c, part + k, arrival, mark) for c, k, arrival, mark in steps_of(copies, groups, bool(hits))])
+        self.most_groups = max(self.most_groups, len(groups))
+
+    def tables(self):
+        """Row indices in the order of products; where each expert's and each product's rows begin; ends per slot, by layer."""
+        experts, slots = np.asarray(self.experts, np.int64), np.asarray(self.slots, np.int64)
+        length = self.log.length[experts]
+        begin = np.concatenate([[0], np.cumsum(length)])
+        index = self.log.row[np.repeat(self.log.begin[experts] - begin[:-1], length) + np.arange(begin[-1])]
+        ends = np.asarray(self.ends)
+        product_of = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
+        number, offs = np.zeros(len(ends) - 1, np.int64), []
+        for l, products in enumerate(self.in_layer):
+            number[products] = np.arange(len(products))
+            table = np.zeros((len(products), self.num_slots[l] + self.ring[l]), np.int32)
+            ours = np.isin(product_of, products) if len(products) else np.zeros(len(product_of), bool)
+            np.add.at(table, (number[product_of[ours]], slots[ours]), length[ours].astype(np.int32))
+            offs.append(np.cumsum(table, axis=1, dtype=np.int32))
+        return index, begin.tolist(), begin[ends].tolist(), offs, number.tolist()
+
+
+class Loop:
+    """One plan: everything is laid out before the clock runs, so that Python's own work does not show in the times."""
+
+    def __init__(self, torch, dev, config, work, plan, pool, options):
+        self.torch, self.dev, self.pool, self.config = torch, dev, pool, config
+        self.hidden, self.inter, self.grouped = pool.hidden, pool.inter, options["grouped"]
+        max_rows = int(config["max_rows"])
+        self.log = Decisions(work, plan, max_rows)
+        self.layout = Layout(self.log, config, pool, options["most_slots"])
+        index, self.begin, self.product_begin, offs, self.number = self.layout.tables()
+        self.index = torch.as_tensor(index, device=dev.name)
+        self.offs = [torch.as_tensor(o, device=dev.name) for o in offs]
+        self.row_on_host = torch.as_tensor(self.log.row)
+        g = torch.Generator().manual_seed(2)
+        self.x_host = torch.randn(max_rows, self.hidden, generator=g).to(torch.bfloat16)
+        self.x = self.x_host.to(dev.name)
+        zeros = lambda width, kind, **where: torch.zeros(max_rows, width, dtype=kind, **where)
+        self.out = zeros(self.hidden, torch.float32, device=dev.name)
+        self.cpu_out = zeros(self.hidden, torch.float32, device=dev.name)
+        self.cpu_total = zeros(self.hidden, torch.float32, pin_memory=dev.gpu)
+        self.routing = zeros(8, torch.int32, device=dev.name)
+        self.routing_host = zeros(8, torch.int32, pin_memory=dev.gpu)
+        dev.reserve(self.layout.most_groups)
 
     def start(self):
-        self.weight = [self.dev.empty(n, 3 * self.inter, self.hidden) for n in self.num_slots]
-        self.staging = [self.dev.empty(3 * self.inter, self.hidden) for _ in range(self.num_staging)]
-        self.ring_free = [None] * self.num_staging
-        for l, slot, expert in self.fill:
-            self.weight[l][slot].copy_(self.pool.of(l, expert))
+        widths = [n + ring for n, ring in zip(self.layout.num_slots, self.layout.ring)]
+        self.weight = [self.dev.empty(n, 3 * self.inter, self.hidden) for n in widths]
+        self.up = [w[:, :2 * self.inter].transpose(1, 2) for w in self.weight]
+        self.down = [w[:, 2 * self.inter:] for w in self.weight]
+        self.slot = [list(w.unbind(0)) for w in self.weight]
+        for l, slot, expert in self.layout.fill:
+            self.slot[l][slot].copy_(self.pool.of(l, expert), non_blocking=True)
         self.dev.sync()
+
+    def stop(self):
+        self.weight = self.up = self.down = self.slot = None
+        if self.dev.gpu:
+            self.torch.cuda.empty_cache()
 
     # -- one event
 
-    def token_rows(self, e, at):
-        """Rows of expert number `at` of the event; one row where the event is longer than what is computed."""
-        first = self.first[e] + at
-        rows = self.token_row[self.token_offset[first]:self.token_offset[first + 1]]
-        return rows if self.rows[e] <= self.max_rows else np.zeros(1, np.int64)
-
-    def add_expert(self, e, at, weight):
-        first = self.first[e] + at
-        rows = self.row_on_device[self.token_offset[first]:self.token_offset[first + 1]]
-        rows = self.zero if self.rows[e] > self.max_rows else rows
-        self.out.index_add_(0, rows, expert_output(self.torch, self.x[rows], weight, self.inter).float())
-
-    def hits(self, e, l):
-        torch, weight = self.torch, self.weight[l]
-        if len(self.hit_slots[e]) == 0:
-            return
+    def product(self, l, k):
+        """Adds what the experts of product k give."""
+        torch = self.torch
         if not self.grouped:
-            for i, slot in enumerate(self.hit_slots[e]):
-                self.add_expert(e, i, weight[slot])
+            for i in range(self.layout.ends[k], self.layout.ends[k + 1]):
+                rows = self.index[self.begin[i]:self.begin[i + 1]]
+                y = expert_output(torch, self.x[rows], self.slot[l][self.layout.slots[i]], self.inter)
+                self.out.index_add_(0, rows, y.float())
             return
-        index, offs = self.hit_index[self.hit_at[e]:self.hit_at[e + 1]], self.hit_offs[self.offs_at[e]:self.offs_at[e + 1]]
-        h = torch._grouped_mm(self.x[index], weight[:, :2 * self.inter].transpose(1, 2), offs=offs)
-        h = torch.nn.functional.silu(h[:, :self.inter]) * h[:, self.inter:]
-        self.out.index_add_(0, index, torch._grouped_mm(h, weight[:, 2 * self.inter:], offs=offs).float())
-
-    def moved(self, e, l):
-        n, after_hits = len(self.hit_slots[e]), self.dev.event()
-        for i, (x, slot, ring, after) in enumerate(self.copies[e]):
-            to = self.staging[ring] if slot is None else self.weight[l][slot]
-            self.dev.wait(self.ring_free[ring] if slot is None else after_hits if after else None, on_copies=True)
-            self.dev.copy(to, self.pool.of(l, x))
-            self.dev.wait(self.dev.event(on_copies=True))
-            self.add_expert(e, n + i, to)
-            if slot is None:
-                self.ring_free[ring] = self.dev.event()
+        index, offs = self.index[self.product_begin[k]:self.product_begin[k + 1]], self.offs[l][self.number[k]]
+        h = torch._grouped_mm(torch.index_select(self.x, 0, index), self.up[l], offs=offs)
+        h = torch.nn.functional.silu(h[:, :self.inter]).mul_(h[:, self.inter:])
+        self.out.index_add_(0, index, torch._grouped_mm(h, self.down[l], offs=offs).float())
 
     def cpu(self, e, l):
-        cpu = self.list("cpu", e)
-        n = len(self.hit_slots[e]) + len(self.copies[e])
-        if len(cpu) == 0:
+        experts, log = self.log.list("cpu", e), self.log
+        if not experts:
             return
-        total = self.torch.zeros(self.out.shape, dtype=self.torch.float32, pin_memory=self.dev.gpu)
-        for i, x in enumerate(cpu):
-            rows = self.torch.as_tensor(self.token_rows(e, n + i))
-            total.index_add_(0, rows, expert_output(self.torch, self.x_host[rows], self.pool.of(l, int(x)), self.inter).float())
-        self.out.add_(total.to(self.dev.name, non_blocking=True))
+        self.cpu_total.zero_()
+        for i, x in enumerate(experts, log.first[e + 1] - len(experts)):
+            rows = self.row_on_host[log.begin[i]:log.begin[i + 1]]
+            y = expert_output(self.torch, self.x_host[rows], self.pool.of(l, x), self.inter)
+            self.cpu_total.index_add_(0, rows, y.float())
+        self.cpu_out.copy_(self.cpu_total, non_blocking=True)
+        self.out.add_(self.cpu_out)
 
-    def reference(self, e, l):
-        """The event's output in double precision, from the pool alone."""
-        torch, out = self.torch, np.zeros(self.out.shape)
-        for i, x in enumerate(np.concatenate([self.list(k, e) for k in ("hits", "moved", "cpu")])):
-            w = self.pool.of(l, int(x)).double()
-            rows = self.token_rows(e, i)
+    def event(self, e, l):
+        dev, slots, pool = self.dev, self.slot[l], self.pool.view
+        self.out.zero_()
+        for copies, k, arrival, mark in self.layout.program[e]:
+            if copies:
+                dev.enqueue(copies, slots, pool)
+            dev.wait_arrival(arrival)
+            self.product(l, k)
+            dev.mark_read(mark)
+        self.cpu(e, l)
+
+    def gate(self, e):
+        """Routing on the host; all of the event before has ended by then."""
+        n = self.log.rows[e]
+        self.routing_host[:n].copy_(self.routing[:n], non_blocking=True)
+        if self.dev.gpu:
+            self.dev.main.synchronize()
+
+    # -- all of them
+
+    def error(self, e, l):
+        """Distance to the event's output in double precision, from the pool and the log alone; too far ends the run."""
+        torch, log, ideal = self.torch, self.log, np.zeros(self.out.shape)
+        for i, x in enumerate(log.list("hits", e) + log.list("moved", e) + log.list("cpu", e), log.first[e]):
+            w, rows = self.pool.of(l, x).double(), log.rows_of(i)
             h = self.x_host[torch.as_tensor(rows)].double() @ w[:2 * self.inter].t()
             h = (torch.nn.functional.silu(h[:, :self.inter]) * h[:, self.inter:]).to(torch.bfloat16).double()
-            np.add.at(out, rows, (h @ w[2 * self.inter:]).numpy())
-        return out
+            np.add.at(ideal, rows, (h @ w[2 * self.inter:]).numpy())
+        self.dev.sync()
+        off = np.linalg.norm(self.out.cpu().double().numpy() - ideal) / max(np.linalg.norm(ideal), 1e-30)
+        if not off <= 0.02:
+            fail(f"event {e}: the output is off by {off:.2g} of its norm")
+        return off
 
-    def execute(self, verify):
-        n = len(self.layer)
-        ns, lead, worst, checked = np.zeros(n, np.int64), np.zeros(n, np.int64), 0.0, 0
+    def execute(self, every):
+        """Times of all events. every > 0 checks one of so many (and spoils their times)."""
+        layers = self.log.layer
+        ns, lead, errors = np.zeros(len(layers), np.int64), np.zeros(len(layers), np.int64), []
         gate, end, last = 0, None, int(self.config["num_layers"]) - 1
         self.start()
-        for e in range(n):
-            l = int(self.layer[e])
-            self.dev.sync()
-            self.routing[:min(int(self.rows[e]), self.max_rows)].to("cpu")
+        gc.collect()
+        gc.disable()     # a collection in the midst of an event would be counted as the link's
+        for e, l in enumerate(layers):
+            self.gate(e)
             now = time.perf_counter_ns()
             if l > 0:
                 ns[e - 1] = now - gate
             elif end is not None:
                 lead[e] = now - end
             gate = now
-            self.out.zero_()
-            self.hits(e, l)
-            self.moved(e, l)
-            self.cpu(e, l)
+            self.event(e, l)
             if l == last:
                 self.dev.sync()
                 end = time.perf_counter_ns()
                 ns[e] = end - gate
-            if verify > 0 and e % verify == 0:
-                self.dev.sync()
-                ours, theirs = self.out.cpu().double().numpy(), self.reference(e, l)
-                worst, checked = max(worst, np.linalg.norm(ours - theirs) / max(np.linalg.norm(theirs), 1e-30)), checked + 1
-                if worst > 0.02:
-                    fail(f"event {e}: the output is off by {worst:.2g} of its norm")
-        return ns, lead, worst, checked
+            if every > 0 and e % every == 0:
+                errors.append(self.error(e, l))
+        gc.enable()
+        return ns, lead, errors
 
 
 def run(a):
@@ -357,24 +490,29 @@ def run(a):
     config, dev = json.loads(str(work["config"])), Device(torch, a.device)
     size = min(a.pool or int(config["pool"]), int(config["num_layers"]) * int(config["num_experts"]))
     pool = Pool(torch, dev, int(config["hidden"]), int(config["intermediate"]), int(config["num_experts"]), size)
+    options = {"grouped": a.grouped and has_grouped(torch, dev), "most_slots": a.most_slots}
     facts = {"program": f"tests/witness (PyTorch {torch.__version__})", "threads": str(torch.get_num_threads()),
              "gpu": torch.cuda.get_device_name() if dev.gpu else "",
-             "hits": "torch._grouped_mm" if dev.gpu and has_grouped(torch, dev) else "a product for each expert"}
-    out, order, plans = {"facts": json.dumps(facts), "pool": size, "threads": torch.get_num_threads()}, 0, list(work["plans"])
-    loops = {}
+             "products": "torch._grouped_mm" if options["grouped"] else "one for each expert",
+             "moved experts": f"computed in groups of {GROUP} or fewer, the last by itself; staged ones by half of the ring",
+             "weights": f"{min(size, FRESH)} of {size} experts drawn, the others are these shifted",
+             "first execution": "not timed" if a.warm else "timed"}
+    out, order = {"facts": json.dumps(facts), "pool": size, "threads": torch.get_num_threads()}, 0
+    loops, plans = {}, work["plans"].tolist()
     for repeat in range(a.repeat):
         for plan in plans if repeat % 2 == 0 else plans[::-1]:     # ABBA, so that a drift cancels
-            loop = loops.get(plan) or Loop(torch, dev, config, work, plan, pool, a.most_slots)
+            loop = loops.get(plan) or Loop(torch, dev, config, work, plan, pool, options)
             loops[plan] = loop
-            if repeat == 0:      # warms up; its times are not kept
-                loop.worst, loop.checked = loop.execute(a.verify)[2:]
-            ns, lead = loop.execute(0)[:2]
-            out.update({f"{order}/ns": ns, f"{order}/lead": lead, f"{order}/worst": 0.0 if repeat else loop.worst,
-                        f"{order}/cell": np.asarray([plan, repeat, 0 if repeat else loop.checked])})
-            loop.weight = None
+            errors = loop.execute(a.verify)[2] if repeat == 0 and a.warm else []
+            ns, lead, _ = loop.execute(0)
+            if a.verify > 0:      # the output of the last event is still there
+                errors.append(loop.error(len(ns) - 1, loop.log.layer[-1]))
+            loop.stop()
+            out.update({f"{order}/ns": ns, f"{order}/lead": lead, f"{order}/worst": max(errors, default=0.0),
+                        f"{order}/cell": np.asarray([plan, repeat, len(errors)])})
             order += 1
             np.savez_compressed(a.output, num_cells=order, **out)
-            print(f"plan {plan} repeat {repeat}: {ns.sum() / 1e9:.3f} s", flush=True)
+            print(f"plan {plan} repeat {repeat}: {ns.sum() / 1e9:.3f} s, {len(errors)} events checked", flush=True)
 
 
 # ---- write ---------------------------------------------------------------------------------------------------------------
@@ -447,7 +585,10 @@ def main():
     p.add_argument("--pool", type=int, help="experts in host memory (default: as in the raw file)")
     p.add_argument("--threads", type=int)
     p.add_argument("--most-slots", type=int, help="slots of a layer; with more residents several read one slot")
-    p.add_argument("--verify", type=int, default=97, help="check every n-th event of the execution that warms up (0: none)")
+    p.add_argument("--no-warm", dest="warm", action="store_false", help="no untimed execution of a plan before its repeats")
+    p.add_argument("--no-grouped", dest="grouped", action="store_false", help="a product for each expert, no torch._grouped_mm")
+    p.add_argument("--verify", type=int, default=97,
+                   help="check every n-th event of the untimed execution and the last one of each (0: none)")
     p = verbs.add_parser("write", help="raw replay file of the witness")
     p.add_argument("work")
     p.add_argument("times")
