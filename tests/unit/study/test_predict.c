@@ -113,7 +113,8 @@ static void check_recorded(const moesim_works *works)
     ck_assert_str_eq(log_digest, recorded_digest);
     ck_assert_uint_eq(works->num_events, recorded.num_events);
     ck_assert_uint_eq(works->used, recorded.used);
-    ck_assert_int_eq(memcmp(works->tokens, recorded.tokens, works->used * sizeof *works->tokens), 0);
+    for (size_t i = 0; i < works->used; i++)               /* of no misses there may be no list */
+        ck_assert_uint_eq(works->tokens[i], recorded.tokens[i]);
     for (uint64_t i = 0; i < works->num_events; i++) {
         const moesim_works_event *a = &works->event[i], *b = &recorded.event[i];
         ck_assert(a->pass == b->pass && a->layer == b->layer && a->num_rows == b->num_rows && a->at == b->at);
