@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Clean text.
+ * Clean text, and text in pieces.
  */
 #include "base/text.h"
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Bytes that a UTF-8 sequence with this first byte has; 0: none begins so. */
@@ -60,4 +62,13 @@ void moesim_text_clean(const char *text, size_t length, char *out, size_t room)
         i += take;
     }
     out[used] = '\0';
+}
+
+void moesim_text_add(char *text, size_t bytes, const char *fmt, ...)
+{
+    const size_t used = strlen(text);
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(text + used, bytes - used, fmt, args);
+    va_end(args);
 }

@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "base/options.h"
+#include "base/text.h"
 #include "cli/print.h"
 #include "cli/run_text.h"
 
@@ -73,12 +74,10 @@ static moesim_code load_profile(const moesim_pricing_words *w, moesim_pricing *o
 static const char *names_with(enum moesim_time_mode mode, moesim_profile *room, char *out, size_t bytes)
 {
     moesim_error ignored = { 0 };
-    size_t used = 0;
     out[0] = '\0';
     for (const char *const *name = moesim_profile_names(); *name != NULL; name++)
-        if (used < bytes && moesim_profile_load(*name, room, &ignored) == MOESIM_OK &&
-            (room->modes >> (unsigned)mode & 1u) != 0)
-            used += (size_t)snprintf(out + used, bytes - used, "%s%s", used > 0 ? " or " : "", *name);
+        if (moesim_profile_load(*name, room, &ignored) == MOESIM_OK && (room->modes >> (unsigned)mode & 1u) != 0)
+            moesim_text_add(out, bytes, "%s%s", out[0] != '\0' ? " or " : "", *name);
     return out;
 }
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "plots/fill.h"
 
 #define FEW_REQUESTS 20u         /* below this, n is written with the word "few" */

@@ -5,7 +5,6 @@
 #include "plots/chart.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,13 +83,4 @@ moesim_code moesim_axis_tick(moesim_axis *a, double at, const char *text, moesim
         return moesim_fail_nomem(err, "a tick of an axis", strlen(text) + 1);
     a->num_ticks++;
     return MOESIM_OK;
-}
-
-void moesim_text_add(char *text, size_t bytes, const char *fmt, ...)
-{
-    const size_t used = strlen(text);
-    va_list args;
-    va_start(args, fmt);
-    (void)vsnprintf(text + used, bytes - used, fmt, args);
-    va_end(args);
 }

@@ -64,9 +64,6 @@ moesim_code moesim_chart_add(moesim_chart *c, const char *role, const char *name
 moesim_code moesim_series_add(moesim_series *s, moesim_point point, moesim_error *err);
 moesim_code moesim_axis_tick(moesim_axis *a, double at, const char *text, moesim_error *err);
 
-/* Appends formatted text; what does not fit is cut. */
-void moesim_text_add(char *text, size_t bytes, const char *fmt, ...) MOESIM_PRINTF(3, 4);
-
 static inline moesim_point moesim_point_none(void)
 {
     const double none = __builtin_nan("");

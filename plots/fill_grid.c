@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/text.h"
 #include "plots/fill.h"
 #include "plots/look.h"
-#include "plots/text.h"
 
 #define MAX_LABELS 12u           /* ticks of y */
 #define LABEL_MM 10.0            /* room for a tick of an axis */

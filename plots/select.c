@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/text.h"
 #include "plots/cells.h"
 
 #define MAX_VALUES 1024u

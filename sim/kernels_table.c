@@ -6,9 +6,10 @@
 
 #include <pthread.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/text.h"
 
 extern const moesim_kernels moesim_kernels_base;
 #ifdef KERNELS_AVX2
@@ -54,12 +55,11 @@ moesim_code moesim_kernels_check(moesim_error *err)
 {
     const char *wanted = getenv("MOESIM_CPU");
     char names[64] = "";
-    size_t used = 0;
     (void)pthread_once(&once, choose);
     if (wanted == NULL || wanted[0] == '\0' || strcmp(wanted, chosen->name) == 0)
         return MOESIM_OK;
-    for (size_t i = 0; all[i] != NULL && used < sizeof names; i++)
-        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "", all[i]->name);
+    for (size_t i = 0; all[i] != NULL; i++)
+        moesim_text_add(names, sizeof names, "%s%s", i > 0 ? ", " : "", all[i]->name);
     return moesim_fail(err, MOESIM_E_USAGE, "the environment says MOESIM_CPU=%.40s, which is no variant that this machine can "
                        "run; those are: %s", wanted, names);
 }

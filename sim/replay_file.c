@@ -4,12 +4,12 @@
  */
 #include "sim/replay_file.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/text.h"
 #include "sim/replay_fields.h"
 
 #define AT(field) offsetof(moesim_replay_config, field)
@@ -214,19 +214,6 @@ void moesim_replay_fact(const moesim_replay_session *session, const char *key, c
 
 /* ---- parts of one grid ------------------------------------------------------------------------------------------------- */
 
-static void add_difference(char *out, size_t bytes, const char *fmt, ...) MOESIM_PRINTF(3, 4);
-
-static void add_difference(char *out, size_t bytes, const char *fmt, ...)
-{
-    const size_t used = strlen(out);
-    va_list args;
-    if (used + 1 >= bytes)
-        return;
-    va_start(args, fmt);
-    (void)vsnprintf(out + used, bytes - used, fmt, args);
-    va_end(args);
-}
-
 moesim_code moesim_replay_same(const moesim_replay_config *a, const moesim_replay_config *b, char *difference, size_t bytes)
 {
     difference[0] = '\0';
@@ -237,11 +224,11 @@ moesim_code moesim_replay_same(const moesim_replay_config *a, const moesim_repla
         if (field->text) {
             const char *x = *moesim_replay_text_const(a, field), *y = *moesim_replay_text_const(b, field);
             if (strcmp(x, y) != 0)
-                add_difference(difference, bytes, "%s%s: \"%.64s\" and \"%.64s\"", comma, field->name, x, y);
+                moesim_text_add(difference, bytes, "%s%s: \"%.64s\" and \"%.64s\"", comma, field->name, x, y);
         } else {
             const uint64_t x = *moesim_replay_number_const(a, field), y = *moesim_replay_number_const(b, field);
             if (x != y)
-                add_difference(difference, bytes, "%s%s: %llu and %llu", comma, field->name, (unsigned long long)x,
+                moesim_text_add(difference, bytes, "%s%s: %llu and %llu", comma, field->name, (unsigned long long)x,
                                (unsigned long long)y);
         }
     }

@@ -40,4 +40,17 @@ START_TEST(cut_between_characters)
 }
 END_TEST
 
-RUN_TESTS("text", controls_and_broken_bytes, cut_between_characters)
+START_TEST(pieces_are_added_and_cut)
+{
+    char out[8] = "";
+    moesim_text_add(out, sizeof out, "%s", "ab");
+    moesim_text_add(out, sizeof out, ", %d", 12);
+    ck_assert_str_eq(out, "ab, 12");
+    moesim_text_add(out, sizeof out, "345");
+    ck_assert_str_eq(out, "ab, 123");
+    moesim_text_add(out, sizeof out, "6");
+    ck_assert_str_eq(out, "ab, 123");
+}
+END_TEST
+
+RUN_TESTS("text", controls_and_broken_bytes, cut_between_characters, pieces_are_added_and_cut)
