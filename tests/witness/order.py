@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Copies and products overlap on a GPU, not in a test on a CPU: so the order that witness.py lays out is checked by itself.
+"""Copies and products overlap on a GPU, not in a test on a CPU: so the order that layout.py lays out is checked by itself.
 
 usage: order.py WORK_FILE
 """
@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 
-import witness
+import layout
 
 
 class Pool:
@@ -27,10 +27,10 @@ def check_copy(copy, read, unread, waited, marks):
     assert slot not in unread, "overwrites an expert that was never computed"
 
 
-def check_event(layout, e, l, content, source):
+def check_event(laid, e, l, content, source):
     """content: what each slot holds; source: the experts of the event. Returns how often a copy waits."""
     read, arrived, unread, done, waited, waits, marks = {}, {}, set(), [], -1, 0, set()
-    for copies, k, arrival, mark in layout.program[e]:
+    for copies, k, arrival, mark in laid.program[e]:
         for wait, slot, pool, group in copies:
             check_copy((wait, slot, pool, group), read, unread, waited, marks)
             waited, waits = max(waited, wait), waits + (wait >= 0)
@@ -39,8 +39,8 @@ def check_event(layout, e, l, content, source):
             if group >= 0:
                 arrived[group] = set(unread)
         part = 0 if arrival < 0 else arrival + 1
-        for i in range(layout.ends[k], layout.ends[k + 1]):
-            slot, number = layout.slots[i], layout.experts[i] - layout.log.first[e]
+        for i in range(laid.ends[k], laid.ends[k + 1]):
+            slot, number = laid.slots[i], laid.experts[i] - laid.log.first[e]
             assert content[l, slot] == source[number], "computes another expert"
             assert slot not in unread or slot in arrived[arrival], "computes an expert that is not there"
             unread.discard(slot)
@@ -55,11 +55,11 @@ def check_event(layout, e, l, content, source):
 
 def check(work, plan, staging):
     config = dict(json.loads(str(work["config"])), staging=staging)
-    log = witness.Decisions(work, plan, int(config["max_rows"]))
-    layout = witness.Layout(log, config, Pool(), None)
-    content, waits = {(l, slot): Pool().at(l, x) for l, slot, x in layout.fill}, 0
+    log = layout.Decisions(work, plan, int(config["max_rows"]))
+    laid = layout.Layout(log, config, Pool(), None)
+    content, waits = {(l, slot): Pool().at(l, x) for l, slot, x in laid.fill}, 0
     for e, l in enumerate(log.layer):
-        waits += check_event(layout, e, l, content, [Pool().at(l, x) for k in ("hits", "moved") for x in log.list(k, e)])
+        waits += check_event(laid, e, l, content, [Pool().at(l, x) for k in ("hits", "moved") for x in log.list(k, e)])
     return waits
 
 
