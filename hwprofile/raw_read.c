@@ -3,12 +3,10 @@
  * Raw samples from a file, as untrusted input: sizes are bounded before anything is allocated, and what can be worked out from
  * the samples must be what the file says.
  */
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/log.h"
@@ -309,23 +307,11 @@ static moesim_code check_points(const reader *r, uint32_t most, moesim_error *er
     return code;
 }
 
-static bool has_signature(const char *path)
-{
-    static const unsigned char signature[8] = { 0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n' };
-    unsigned char head[sizeof signature];
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    const bool same_bytes = fd >= 0 && pread(fd, head, sizeof head, 0) == (ssize_t)sizeof head &&
-                            memcmp(head, signature, sizeof head) == 0;
-    if (fd >= 0)
-        (void)close(fd);
-    return same_bytes;
-}
-
 /* The guards of a trace, with words that suit raw samples. */
 static moesim_code open_file(const char *path, moesim_h5_file *file, moesim_error *err)
 {
     const moesim_code code = moesim_h5_open(path, false, file, err);
-    if (code == MOESIM_E_FORMAT && !has_signature(path))
+    if (code == MOESIM_E_FORMAT && !file->hdf5)
         return moesim_fail(err, code, "%s: not an HDF5 file (no signature at byte 0), so no raw samples; `moesim profile "
                            "measure` writes them", path);
     return code;

@@ -5,11 +5,9 @@
  */
 #include "sim/result.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "sim/result_pool.h"
 #include "traces/h5.h"
@@ -18,23 +16,11 @@
 #define MAX_RATIO 1100u                  /* deflate makes at most 1032 bytes of one */
 #define SMALL (UINT64_C(1) << 20)        /* bytes of a column that any file may declare */
 
-static bool has_signature(const char *path)
-{
-    static const unsigned char signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
-    unsigned char head[sizeof signature];
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    const bool same = fd >= 0 && pread(fd, head, sizeof head, 0) == (ssize_t)sizeof head &&
-                      memcmp(head, signature, sizeof head) == 0;
-    if (fd >= 0)
-        (void)close(fd);
-    return same;
-}
-
 /* The guards of a trace, with words that suit a result. */
 static moesim_code open_file(const char *path, moesim_h5_file *file, moesim_error *err)
 {
     const moesim_code code = moesim_h5_precheck(path, true, file, err);
-    if (code == MOESIM_E_FORMAT && file->bytes > 0 && !has_signature(path))
+    if (code == MOESIM_E_FORMAT && file->bytes > 0 && !file->hdf5)
         return moesim_fail(err, code, "%s: not an HDF5 file (no signature at byte 0), so not a result of `moesim sweep`", path);
     if (code == MOESIM_OK && file->old)
         return moesim_fail(err, MOESIM_E_FORMAT,

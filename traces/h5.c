@@ -160,6 +160,7 @@ static moesim_code check_head(const char *path, bool old_format, int fd, moesim_
                            "%s: not an HDF5 file (no signature at byte 0), so not a trace; other formats are brought in by "
                            "`moesim trace import`",
                            path);
+    out->hdf5 = true;
     if (head[8] < 2) {
         out->old = true;
         return old_format ? MOESIM_OK

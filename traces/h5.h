@@ -59,12 +59,13 @@ typedef struct moesim_h5_file {
     hid_t id;                 /* −1 when closed */
     const char *path;         /* owned by the caller, for messages */
     uint64_t bytes;
+    bool hdf5;                /* the signature is at byte 0 */
     bool old;                 /* superblock older than 2, accepted on request */
 } moesim_h5_file;
 
 /* Looks at the first bytes without HDF5: regular file, readable, signature at offset 0, superblock version 2 or 3, 8-byte
  * addresses, no user block, not shorter than it says. old_format accepts older superblocks: only for a child process under
- * limits, since damaged ones crash HDF5. Fills bytes and old. */
+ * limits, since damaged ones crash HDF5. Fills bytes, hdf5 and old, also where it refuses the file. */
 moesim_code moesim_h5_precheck(const char *path, bool old_format, moesim_h5_file *out, moesim_error *err);
 
 /* Pre-check, then opens read-only. path must outlive the file. */
