@@ -4,9 +4,6 @@
  */
 #include "tests/unit/device/world.h"
 
-#define EACH_BACKEND(ops) \
-    for (const moesim_device_ops *const *each = moesim_device_backends(), *ops; (ops = *each) != NULL; each++)
-
 /* Random mixes, as a replay has them: a moved expert goes into the slot of a hit that it evicts, into one that was not used,
  * or into a ring of the last two. */
 static void random_event(struct world *w, uint32_t content[W_SLOTS])
@@ -37,11 +34,9 @@ static void random_event(struct world *w, uint32_t content[W_SLOTS])
 START_TEST(mixes)
 {
     const moesim_device_config config = world_config();
-    EACH_BACKEND(ops) {
-        struct world w;
-        moesim_error err = MOESIM_ERROR_INIT;
-        if (!world_open(&w, ops, &config))
-            continue;
+    struct world w;
+    moesim_error err = MOESIM_ERROR_INIT;
+    EACH_WORLD(&w, ops, &config) {
         world_reference(&w);
         uint32_t content[W_SLOTS];
         for (uint32_t s = 0; s < W_SLOTS; s++) {
@@ -52,7 +47,6 @@ START_TEST(mixes)
             random_event(&w, content);
             world_run(&w);
         }
-        world_close(&w);
     }
 }
 END_TEST
@@ -61,12 +55,10 @@ END_TEST
 START_TEST(chained)
 {
     const moesim_device_config config = world_config();
-    EACH_BACKEND(ops) {
-        struct world w;
-        moesim_error err = MOESIM_ERROR_INIT;
-        moesim_device_times times;
-        if (!world_open(&w, ops, &config))
-            continue;
+    struct world w;
+    moesim_error err = MOESIM_ERROR_INIT;
+    moesim_device_times times;
+    EACH_WORLD(&w, ops, &config) {
         world_reference(&w);
         WORKS(ops->gate(w.device, 3, &times, &err));
         for (uint32_t i = 0; i < 40; i++) {
@@ -80,7 +72,6 @@ START_TEST(chained)
             ck_assert_uint_gt(times.gate, before);
             world_check(&w);
         }
-        world_close(&w);
     }
 }
 END_TEST
@@ -90,11 +81,9 @@ START_TEST(one_slot)
 {
     moesim_device_config config = world_config();
     config.slots = 1;
-    EACH_BACKEND(ops) {
-        struct world w;
-        moesim_error err = MOESIM_ERROR_INIT;
-        if (!world_open(&w, ops, &config))
-            continue;
+    struct world w;
+    moesim_error err = MOESIM_ERROR_INIT;
+    EACH_WORLD(&w, ops, &config) {
         world_reference(&w);
         WORKS(ops->fill(w.device, 0, 0, &err));
         for (uint32_t i = 0, held = 0; i < 30; i++) {
@@ -105,7 +94,6 @@ START_TEST(one_slot)
             held = w.moved[w.work.n_moved - 1].pool;
             world_run(&w);
         }
-        world_close(&w);
     }
 }
 END_TEST
@@ -115,11 +103,9 @@ START_TEST(extremes)
 {
     static const char *const kinds[] = { "", "h", "m", "c", "hhh", "mmm", "ccc", "hc", "mc", "cm", "" };
     const moesim_device_config config = world_config();
-    EACH_BACKEND(ops) {
-        struct world w;
-        moesim_error err = MOESIM_ERROR_INIT;
-        if (!world_open(&w, ops, &config))
-            continue;
+    struct world w;
+    moesim_error err = MOESIM_ERROR_INIT;
+    EACH_WORLD(&w, ops, &config) {
         world_reference(&w);
         for (uint32_t s = 0; s < W_SLOTS; s++)
             WORKS(ops->fill(w.device, s, s, &err));
@@ -131,7 +117,6 @@ START_TEST(extremes)
             for (uint32_t k = 0; k < w.work.n_moved; k++)
                 WORKS(ops->fill(w.device, w.moved[k].slot, w.moved[k].slot, &err));
         }
-        world_close(&w);
     }
 }
 END_TEST
@@ -140,11 +125,9 @@ END_TEST
 START_TEST(poison)
 {
     const moesim_device_config config = world_config();
-    EACH_BACKEND(ops) {
-        struct world w;
-        moesim_error err = MOESIM_ERROR_INIT;
-        if (!world_open(&w, ops, &config))
-            continue;
+    struct world w;
+    moesim_error err = MOESIM_ERROR_INIT;
+    EACH_WORLD(&w, ops, &config) {
         world_reference(&w);
         world_begin(&w, W_ROWS);
         for (uint32_t k = 0; k < 4; k++) {
@@ -162,7 +145,6 @@ START_TEST(poison)
             ck_assert(device_untouched(w.out, (size_t)w.routes * W_HIDDEN, (size_t)many * W_HIDDEN));
         else
             ck_assert_int_eq(err.code, MOESIM_E_INTERNAL);
-        world_close(&w);
     }
 }
 END_TEST
@@ -179,12 +161,10 @@ START_TEST(prefill)
     config.top_k = 3;
     for (uint16_t i = 0; i < ROWS; i++)
         row[i] = i;
-    EACH_BACKEND(ops) {
-        struct world w;
-        moesim_error err = MOESIM_ERROR_INIT;
-        moesim_device_times times;
-        if (!world_open(&w, ops, &config))
-            continue;
+    struct world w;
+    moesim_error err = MOESIM_ERROR_INIT;
+    moesim_device_times times;
+    EACH_WORLD(&w, ops, &config) {
         const moesim_device_expert hit = { 2, 7, ROWS, row }, moved = { 2, 1, ROWS, row }, cpu = { 0, 4, ROWS, row };
         const moesim_device_work work = { ROWS, 1, 1, 1, &hit, &moved, &cpu };
         WORKS(ops->fill(w.device, 2, 7, &err));
@@ -198,7 +178,6 @@ START_TEST(prefill)
             moesim_cpu_reference(ops->weights(w.device, pool), W_HIDDEN, W_INTERMEDIATE, x, row, ROWS, want);
             ck_assert_double_lt(device_error(out + k * ROWS * (size_t)W_HIDDEN, want, ROWS, W_HIDDEN), W_TOLERANCE);
         }
-        world_close(&w);
     }
 }
 END_TEST
@@ -231,12 +210,10 @@ START_TEST(cap)
     const double rate = 100e6, expert = 3.0 * W_HIDDEN * W_INTERMEDIATE * 2;
     moesim_device_config config = world_config();
     config.bandwidth_cap = 2 * rate;
-    EACH_BACKEND(ops) {
-        struct world w;
-        moesim_error err = MOESIM_ERROR_INIT;
-        moesim_device_times first, times;
-        if (!world_open(&w, ops, &config))
-            continue;
+    struct world w;
+    moesim_error err = MOESIM_ERROR_INIT;
+    moesim_device_times first, times;
+    EACH_WORLD(&w, ops, &config) {
         world_reference(&w);
         for (int half = 1; half >= 0; half--) {
             world_begin(&w, W_ROWS);
@@ -252,7 +229,6 @@ START_TEST(cap)
         }
         ck_assert_int_eq(ops->set_cap(w.device, -1.0, &err), MOESIM_E_USAGE);
         WORKS(ops->set_cap(w.device, 0.0, &err));
-        world_close(&w);
     }
 }
 END_TEST

@@ -6,31 +6,27 @@
 #include "hwprofile/device_memory.h"
 #include "tests/unit/device/world.h"
 
-#define EACH_BACKEND(ops) \
-    for (const moesim_device_ops *const *each = moesim_device_backends(), *ops; (ops = *each) != NULL; each++)
-
 static const moesim_geometry tiny = { .name = "tiny", .layers = 2, .moe_layers = 2, .experts = W_POOL, .top_k = W_TOP_K,
                                       .hidden = W_HIDDEN, .intermediate = W_INTERMEDIATE, .shared_experts = 1, .heads = 4,
                                       .kv_heads = 2, .head_dim = 64, .vocab = 1000 };
 
-static bool open_tiny(struct world *w, const moesim_device_ops *ops)
+static moesim_device_config tiny_config(void)
 {
     moesim_device_config config = world_config();
     config.other = true;
     config.geometry = &tiny;
     config.context = 100;
-    return world_open(w, ops, &config);
+    return config;
 }
 
 START_TEST(times)
 {
     static const size_t bytes[] = { 1, 4096, 100000, 4u << 20 };
-    EACH_BACKEND(ops) {
-        struct world w;
-        moesim_error err = MOESIM_ERROR_INIT;
-        double s = 0, t = 0;
-        if (!open_tiny(&w, ops))
-            continue;
+    const moesim_device_config config = tiny_config();
+    struct world w;
+    moesim_error err = MOESIM_ERROR_INIT;
+    double s = 0, t = 0;
+    EACH_WORLD(&w, ops, &config) {
         for (size_t i = 0; i < sizeof bytes / sizeof bytes[0]; i++)
             for (uint32_t streams = 1; streams <= 2; streams++) {
                 WORKS(ops->time_copy(w.device, bytes[i], streams == 1, streams, 3, &s, &err));
@@ -46,23 +42,21 @@ START_TEST(times)
         ck_assert_double_gt(s, 0);
         WORKS(ops->time_empty(w.device, 5, 20, &s, &err));
         ck_assert_double_gt(s, 0);
-        world_close(&w);
     }
 }
 END_TEST
 
 START_TEST(load)
 {
-    EACH_BACKEND(ops) {
-        struct world w;
-        moesim_error err = MOESIM_ERROR_INIT;
+    const moesim_device_config config = tiny_config();
+    struct world w;
+    moesim_error err = MOESIM_ERROR_INIT;
+    EACH_WORLD(&w, ops, &config) {
         uint64_t bytes = 0;
         double s = 0;
-        if (!open_tiny(&w, ops))
-            continue;
         ck_assert_int_eq(ops->load_end(w.device, &bytes, &s, &err), MOESIM_E_INTERNAL);
         world_close(&w);
-        open_tiny(&w, ops);
+        world_open(&w, ops, &config);
         for (useconds_t wait = 3000; bytes == 0 && wait < 20000000; wait *= 4) {       /* a busy machine begins late */
             WORKS(ops->load_begin(w.device, 1u << 20, &err));
             usleep(wait);
@@ -72,7 +66,6 @@ START_TEST(load)
         ck_assert_uint_eq(bytes % (1u << 20), 0);
         ck_assert_double_gt(s, 0);
         WORKS(ops->load_begin(w.device, 5000, &err));       /* closing ends it too */
-        world_close(&w);
     }
 }
 END_TEST
@@ -80,13 +73,12 @@ END_TEST
 /* Events are as right after measurements as before, slots filled anew; and with `other` before each gate. */
 START_TEST(afterwards)
 {
-    EACH_BACKEND(ops) {
-        struct world w;
-        moesim_error err = MOESIM_ERROR_INIT;
-        moesim_device_times end;
-        double s;
-        if (!open_tiny(&w, ops))
-            continue;
+    const moesim_device_config config = tiny_config();
+    struct world w;
+    moesim_error err = MOESIM_ERROR_INIT;
+    moesim_device_times end;
+    double s;
+    EACH_WORLD(&w, ops, &config) {
         world_reference(&w);
         WORKS(ops->time_grouped(w.device, 3, 3, 2, &s, &err));
         WORKS(ops->time_empty(w.device, 2, 3, &s, &err));
@@ -100,7 +92,6 @@ START_TEST(afterwards)
             world_run(&w);
             WORKS(ops->end_pass(w.device, W_ROWS, true, &end, &err));
         }
-        world_close(&w);
     }
 }
 END_TEST
@@ -108,12 +99,10 @@ END_TEST
 START_TEST(facts)
 {
     const moesim_device_config config = world_config();
-    EACH_BACKEND(ops) {
-        struct world w;
-        moesim_device_fact fact;
+    struct world w;
+    moesim_device_fact fact;
+    EACH_WORLD(&w, ops, &config) {
         size_t n = 0;
-        if (!world_open(&w, ops, &config))
-            continue;
         for (; ops->fact(w.device, n, &fact); n++) {
             ck_assert_uint_gt(strlen(fact.key), 0);
             ck_assert_uint_gt(strlen(fact.value), 0);
@@ -122,7 +111,6 @@ START_TEST(facts)
         ck_assert(!ops->fact(w.device, n + 1, &fact));
         ck_assert_ptr_null(w.computes ? ops->weights(w.device, W_POOL) : NULL);
         ck_assert_int_eq(ops->cpu(w.device) != NULL, w.computes);
-        world_close(&w);
     }
 }
 END_TEST

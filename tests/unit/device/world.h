@@ -79,6 +79,14 @@ static inline void world_close(struct world *w)
     free(w->want);
 }
 
+#define EACH_BACKEND(ops) \
+    for (const moesim_device_ops *const *each = moesim_device_backends(), *ops; (ops = *each) != NULL; each++)
+
+/* The body runs once on every backend that is there, with w open on it. */
+#define EACH_WORLD(w, ops, config) \
+    EACH_BACKEND(ops) \
+        for (bool is_open = world_open(w, ops, config); is_open; world_close(w), is_open = false)
+
 static inline void world_begin(struct world *w, uint32_t num_rows)
 {
     w->routes = 0;
