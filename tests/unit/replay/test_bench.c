@@ -212,24 +212,36 @@ START_TEST(refusals)
 }
 END_TEST
 
+/* One plan on host with so many experts of device memory, not opened yet. */
+struct limited { moesim_trace *trace; moesim_policy_spec spec; moesim_bench *bench; uint32_t plan; };
+
+static void limited_create(struct limited *l, uint64_t experts, const char *policy, uint32_t cache)
+{
+    moesim_error err = MOESIM_ERROR_INIT;
+    l->trace = open_trace(random_trace("t.h5", 3));
+    moesim_bench_config config = bench_config(l->trace, backend("host"));
+    config.gpu_memory = experts * 6 * HIDDEN * INTERMEDIATE;
+    test_spec(&l->spec, policy);
+    WORKS(moesim_bench_create(&config, &l->bench, &err));
+    WORKS(try_plan(l->bench, &l->spec, cache, &l->plan, &err));
+}
+
+static void limited_destroy(struct limited *l)
+{
+    moesim_bench_destroy(&l->bench);
+    moesim_policy_spec_fini(&l->spec);
+    moesim_trace_close(&l->trace);
+}
+
 START_TEST(memory)
 {
     moesim_error err = MOESIM_ERROR_INIT;
-    moesim_trace *trace = open_trace(random_trace("t.h5", 3));
-    moesim_bench_config config = bench_config(trace, backend("host"));
-    moesim_policy_spec spec;
-    moesim_bench *bench = NULL;
     moesim_replay_file none;
-    uint32_t plan = 0;
-    config.gpu_memory = 6 * HIDDEN * INTERMEDIATE;       /* one expert */
-    test_spec(&spec, "lru");
+    struct limited l;
     moesim_replay_file_init(&none);
-    WORKS(moesim_bench_create(&config, &bench, &err));
-    WORKS(try_plan(bench, &spec, 6, &plan, &err));
-    REFUSED(moesim_bench_open(bench, &none, &err), MOESIM_E_LIMIT, "--cache");
-    moesim_bench_destroy(&bench);
-    moesim_policy_spec_fini(&spec);
-    moesim_trace_close(&trace);
+    limited_create(&l, 1, "lru", 6);
+    REFUSED(moesim_bench_open(l.bench, &none, &err), MOESIM_E_LIMIT, "--cache");
+    limited_destroy(&l);
 }
 END_TEST
 
@@ -237,27 +249,18 @@ END_TEST
 START_TEST(shared_slots)
 {
     moesim_error err = MOESIM_ERROR_INIT;
-    moesim_trace *trace = open_trace(random_trace("t.h5", 3));
-    moesim_bench_config config = bench_config(trace, backend("host"));
-    moesim_policy_spec spec;
-    moesim_bench *bench = NULL;
     moesim_replay_file none;
-    uint32_t plan = 0;
-    config.gpu_memory = UINT64_C(45) * 6 * HIDDEN * INTERMEDIATE;
-    test_spec(&spec, "full");
+    struct limited l;
     moesim_replay_file_init(&none);
-    WORKS(moesim_bench_create(&config, &bench, &err));
-    WORKS(try_plan(bench, &spec, 24, &plan, &err));
-    WORKS(moesim_bench_open(bench, &none, &err));
-    WORKS(moesim_bench_run(bench, plan, 0, 0, 0, &err));
-    const moesim_replay_file *f = moesim_bench_file(bench);
+    limited_create(&l, 45, "full", 24);
+    WORKS(moesim_bench_open(l.bench, &none, &err));
+    WORKS(moesim_bench_run(l.bench, l.plan, 0, 0, 0, &err));
+    const moesim_replay_file *f = moesim_bench_file(l.bench);
     ck_assert(f->plan[0].full && f->plan[0].aliased);
     ck_assert_uint_lt(f->config.slots, 45);
     ck_assert_uint_ge(f->config.slots, 24);
     ck_assert_uint_gt(f->cell[0].verified, 0);
-    moesim_bench_destroy(&bench);
-    moesim_policy_spec_fini(&spec);
-    moesim_trace_close(&trace);
+    limited_destroy(&l);
 }
 END_TEST
 
