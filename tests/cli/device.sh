@@ -4,33 +4,11 @@
 # gone on with after an interruption and a time limit.
 # usage: device.sh MOESIM_DEVICE MOESIM SOURCE_ROOT
 set -u
-LC_ALL=C
 device=$(realpath -e -- "$1") || exit 2
+program=$device
 moesim=$(realpath -e -- "$2") || exit 2
 root=$(realpath -e -- "$3") || exit 2
-work=$(mktemp -d) || exit 2
-trap 'rm -rf -- "$work"' EXIT
-cd "$work" || exit 2
-bad=0
-
-complain() {
-    echo "$*"
-    bad=1
-}
-
-# STATUS WORDS…: runs moesim-device, leaves out and err.
-expect() {
-    local wanted=$1 status=0
-    shift
-    "$device" "$@" </dev/null >out 2>err || status=$?
-    [ "$status" -eq "$wanted" ] || complain "moesim-device $*: exit status $status, not $wanted: $(tail -n 3 err)"
-    [ "$(grep -c '^moesim: error' err)" -le 1 ] || complain "moesim-device $*: more than one error: $(cat err)"
-}
-
-# TEXT FILE: FILE holds TEXT.
-holds() {
-    grep -qF -- "$1" "$2" || complain "missing in $2: $1"
-}
+. "$(dirname -- "$0")/expect.sh"
 
 "$moesim" trace select "$root/traces/samples/sample.h5" t.h5 --requests 0:1 --layers 0:2 >/dev/null || exit 2
 "$moesim" trace select "$root/traces/samples/sample.h5" other.h5 --requests 1:2 --layers 0:2 >/dev/null || exit 2

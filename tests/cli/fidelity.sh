@@ -4,32 +4,10 @@
 # takes.
 # usage: fidelity.sh MOESIM SOURCE_ROOT
 set -u
-LC_ALL=C
 moesim=$(realpath -e -- "$1") || exit 2
+program=$moesim
 root=$(realpath -e -- "$2") || exit 2
-work=$(mktemp -d) || exit 2
-trap 'rm -rf -- "$work"' EXIT
-cd "$work" || exit 2
-bad=0
-
-complain() {
-    echo "$*"
-    bad=1
-}
-
-# STATUS WORDS…: runs moesim, leaves out and err.
-expect() {
-    local wanted=$1 status=0
-    shift
-    "$moesim" "$@" </dev/null >out 2>err || status=$?
-    [ "$status" -eq "$wanted" ] || complain "moesim $*: exit status $status, not $wanted: $(tail -n 3 err)"
-    [ "$(grep -c '^moesim: error' err)" -eq "$((wanted != 0))" ] || complain "moesim $*: not one error: $(cat err)"
-}
-
-# TEXT FILE: FILE holds TEXT.
-holds() {
-    grep -qF -- "$1" "$2" || complain "missing in $2: $1"
-}
+. "$(dirname -- "$0")/expect.sh"
 
 small=(--hidden 64 --intermediate 64 --device null)
 expect 0 trace select "$root/traces/samples/sample.h5" t.h5 --requests 0:1 --layers 0:2
