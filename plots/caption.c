@@ -26,7 +26,7 @@ void moesim_line_add_to(char *text, size_t bytes, const char *fmt, ...)
     va_end(args);
 }
 
-static const char *attribute(const moesim_result *r, const char *name)
+const char *moesim_attribute_text(const moesim_result *r, const char *name)
 {
     const char *text = moesim_result_get(r, name);
     return text != NULL ? text : "";
@@ -51,22 +51,23 @@ static void distinct_names(const char *list, char *out, size_t bytes)
 static void times_of(const moesim_result *r, const char *shown, char *out, size_t bytes)
 {
     static const char between[] = " with the times of ";
-    const char *note = attribute(r, "priced_as_note"), *of = strstr(note, between);
+    const char *note = moesim_attribute_text(r, "priced_as_note"), *of = strstr(note, between);
     if (of != NULL && strstr(of, "; ") == NULL)
         moesim_text_add(out, bytes, "%.300s", of);
     else
-        moesim_text_add(out, bytes, "%sprofile %.100s", between, shown[0] != '\0' ? shown : attribute(r, "profile"));
+        moesim_text_add(out, bytes, "%sprofile %.100s", between,
+                        shown[0] != '\0' ? shown : moesim_attribute_text(r, "profile"));
 }
 
 static void models(const moesim_result *r, bool priced, const char *shown, char *out, size_t bytes)
 {
     char names[256];
-    distinct_names(attribute(r, "model_id"), names, sizeof names);
+    distinct_names(moesim_attribute_text(r, "model_id"), names, sizeof names);
     (void)snprintf(out, bytes, "routing of %s", names[0] != '\0' ? names : "(unnamed model)");
-    const char *as = attribute(r, "priced_as");
+    const char *as = moesim_attribute_text(r, "priced_as");
     if (!priced)
         moesim_text_add(out, bytes, ", counts");
-    else if (strcmp(attribute(r, "time"), "paper") == 0)
+    else if (strcmp(moesim_attribute_text(r, "time"), "paper") == 0)
         times_of(r, shown, out, bytes);
     else
         moesim_text_add(out, bytes, " priced as %.100s", as[0] != '\0' ? as : names[0] != '\0' ? "itself" : "recorded");
@@ -130,9 +131,11 @@ static void traces(const moesim_cells *c, moesim_chart *chart)
 
 static void profile(const moesim_cells *c, moesim_chart *chart)
 {
-    const char *name = attribute(c->result, "profile"), *label = attribute(c->result, "profile_label");
+    const char *name = moesim_attribute_text(c->result, "profile");
+    const char *label = moesim_attribute_text(c->result, "profile_label");
     const char *shown = c->n > 0 ? moesim_cells_text(c->table, "profile", c->row[0]) : "";
-    const char *overrides = attribute(c->result, "profile_overrides"), *digest = attribute(c->result, "profile_digest");
+    const char *overrides = moesim_attribute_text(c->result, "profile_overrides");
+    const char *digest = moesim_attribute_text(c->result, "profile_digest");
     if (name[0] == '\0' && shown[0] == '\0')
         return;
     /* attributes of several profiles are lists; the column says which one is shown */
@@ -186,7 +189,7 @@ moesim_code moesim_caption_cells(const moesim_cells *cells, moesim_chart *chart,
     if (priced)
         profile(cells, chart);
     traces(cells, chart);
-    const char *version = attribute(cells->result, "moesim_version");
+    const char *version = moesim_attribute_text(cells->result, "moesim_version");
     if (version[0] != '\0')
         moesim_text_add(chart->footer, sizeof chart->footer, "%s%.40s", "; moesim ", version);
     return MOESIM_OK;
@@ -198,12 +201,12 @@ void moesim_caption_stats(const moesim_result *result, moesim_chart *chart)
     models(result, false, "", text, sizeof text);
     text[strlen(text) - strlen(", counts")] = '\0';
     moesim_line_add(chart->subtitle, "%s", text);
-    const char *dataset = attribute(result, "dataset"), *digest = attribute(result, "trace_digest");
+    const char *dataset = moesim_attribute_text(result, "dataset"), *digest = moesim_attribute_text(result, "trace_digest");
     if (dataset[0] != '\0')
         moesim_text_add(chart->subtitle, sizeof chart->subtitle, ", %.100s", dataset);
-    const char *n = attribute(result, "num_requests");
+    const char *n = moesim_attribute_text(result, "num_requests");
     moesim_line_add(chart->subtitle, "n = %.20s requests%s, blocks of %.20s", n, strlen(n) < 2 || (strlen(n) == 2 && n[0] < '2')
-                    ? " (few)" : "", attribute(result, "block_length"));
+                    ? " (few)" : "", moesim_attribute_text(result, "block_length"));
     if (digest[0] != '\0')
         moesim_line_add(chart->footer, "trace sha256 %.*s", DIGEST_DIGITS, digest);
 }

@@ -27,6 +27,9 @@ bool moesim_bound_shown(const moesim_cells *c, const moesim_figure *figure, moes
 double moesim_bound_at(const moesim_cells *c, const char *column, double at, const char *trace);
 moesim_code moesim_bound_line(const moesim_cells *c, const moesim_figure *figure, moesim_chart *chart, moesim_error *err);
 
+/* An attribute of a result, "" where it has none. */
+const char *moesim_attribute_text(const moesim_result *r, const char *name);
+
 /* Small print of sweeps: "routing of X priced as Y", n, digests, profile. Call after the series are there. */
 moesim_code moesim_caption_cells(const moesim_cells *cells, moesim_chart *chart, moesim_error *err);
 

@@ -9,12 +9,18 @@
 #include "plots/fill.h"
 
 #define MARGIN 1.25              /* of the axes beyond the outermost points */
-#define MOST_POLICIES 32u
 
-/* The measured column that goes with a predicted one: "tpot" or "miss". */
+/* The columns of "tpot" or "miss". */
 typedef struct measure {
     char predicted[32], measured[32], lo[32], hi[32];
 } measure;
+
+typedef struct points {
+    const moesim_table *cells;
+    measure column;
+    moesim_chart *chart;
+    double lo, hi;               /* of all that is drawn, on either axis */
+} points;
 
 static measure columns_of(const moesim_figure *figure)
 {
@@ -27,114 +33,110 @@ static measure columns_of(const moesim_figure *figure)
     return m;
 }
 
+static bool is(const points *p, size_t row, const char *column, const char *text)
+{
+    return strcmp(moesim_cells_text(p->cells, column, row), text) == 0;
+}
+
 /* Logarithmic axes hold positive numbers alone. */
-static bool get_point(const moesim_table *t, const measure *m, size_t row, moesim_point *out)
+static bool get_point(const points *p, size_t row, moesim_point *out)
 {
     *out = moesim_point_none();
-    out->x = moesim_cells_number(t, m->predicted, row);
-    out->y = moesim_cells_number(t, m->measured, row);
-    out->lo = moesim_cells_number(t, m->lo, row);
-    out->hi = moesim_cells_number(t, m->hi, row);
+    out->x = moesim_cells_number(p->cells, p->column.predicted, row);
+    out->y = moesim_cells_number(p->cells, p->column.measured, row);
+    out->lo = moesim_cells_number(p->cells, p->column.lo, row);
+    out->hi = moesim_cells_number(p->cells, p->column.hi, row);
     if (!(out->lo > 0))
         out->lo = out->hi = NAN;
     return out->x > 0 && out->y > 0;
 }
 
-static moesim_code add_series(const moesim_table *t, const measure *m, const char *role, const char *name, uint32_t look,
-                              const char *by, const char *policy, moesim_chart *chart, double *lo, double *hi,
-                              moesim_error *err)
+/* What `by` executed of the cells that have `text` in a column; no series where there is nothing. */
+static moesim_code add_series(points *p, const char *by, const char *column, const char *text, const char *role,
+                              const char *name, uint32_t look, moesim_error *err)
 {
     moesim_series *s = NULL;
     moesim_code code = MOESIM_OK;
-    for (size_t i = 0; i < t->rows && code == MOESIM_OK; i++) {
-        moesim_point p;
-        if (strcmp(moesim_cells_text(t, "executed_by", i), by) != 0 ||
-            strcmp(moesim_cells_text(t, policy != NULL ? "policy" : "role", i), policy != NULL ? policy : "calibration") != 0 ||
-            !get_point(t, m, i, &p))
+    for (size_t i = 0; i < p->cells->rows && code == MOESIM_OK; i++) {
+        moesim_point at;
+        if (!is(p, i, "executed_by", by) || !is(p, i, column, text) || !get_point(p, i, &at))
             continue;
         if (s == NULL)
-            code = moesim_chart_add(chart, role, name, look, &s, err);
+            code = moesim_chart_add(p->chart, role, name, look, &s, err);
         if (code == MOESIM_OK)
-            code = moesim_series_add(s, p, err);
-        *lo = fmin(*lo, fmin(p.x, p.y));
-        *hi = fmax(*hi, fmax(p.x, p.y));
+            code = moesim_series_add(s, at, err);
+        p->lo = fmin(p->lo, fmin(at.x, at.y));
+        p->hi = fmax(p->hi, fmax(at.x, at.y));
     }
     return code;
 }
 
-static moesim_code add_agreement(moesim_chart *chart, double lo, double hi, moesim_error *err)
+/* Each policy once, in the order of the cells. */
+static moesim_code add_policies(points *p, moesim_error *err)
+{
+    uint32_t look = 0;
+    moesim_code code = MOESIM_OK;
+    for (size_t i = 0; i < p->cells->rows && code == MOESIM_OK; i++) {
+        const char *policy = moesim_cells_text(p->cells, "policy", i);
+        char witness[96];
+        size_t first = 0;
+        while (!is(p, first, "policy", policy))
+            first++;
+        if (first < i)
+            continue;
+        (void)snprintf(witness, sizeof witness, "%.64s, second witness", policy);
+        code = add_series(p, "replay", "policy", policy, "cell", policy, look, err);
+        if (code == MOESIM_OK)
+            code = add_series(p, "witness", "policy", policy, "witness", witness, look, err);
+        look++;
+    }
+    return code;
+}
+
+static moesim_code add_agreement(const points *p, moesim_error *err)
 {
     moesim_series *s = NULL;
-    moesim_code code = moesim_chart_add(chart, "agree", "predicted = measured", 0, &s, err);
+    moesim_code code = moesim_chart_add(p->chart, "agree", "predicted = measured", 0, &s, err);
     for (size_t i = 0; i < 2 && code == MOESIM_OK; i++) {
-        moesim_point p = moesim_point_none();
-        p.x = p.y = i == 0 ? lo : hi;
-        code = moesim_series_add(s, p, err);
+        moesim_point end = moesim_point_none();
+        end.x = end.y = i == 0 ? p->lo : p->hi;
+        code = moesim_series_add(s, end, err);
     }
     return code;
-}
-
-static size_t list_policies(const moesim_table *t, const char *list[MOST_POLICIES])
-{
-    size_t n = 0;
-    for (size_t i = 0; i < t->rows; i++) {
-        const char *policy = moesim_cells_text(t, "policy", i);
-        size_t k = 0;
-        while (k < n && strcmp(list[k], policy) != 0)
-            k++;
-        if (k == n && n < MOST_POLICIES)
-            list[n++] = policy;
-    }
-    return n;
 }
 
 static void caption(const moesim_result *r, moesim_chart *chart)
 {
-    const char *const name[] = {"gpu", "device", "profile", "profile_digest", "fitted", "trace_digest", "model_id",
-                                "priced_as"};
-    const char *text[8];
-    for (size_t i = 0; i < 8; i++) {
-        const char *value = moesim_result_get(r, name[i]);
-        text[i] = value != NULL ? value : "";
-    }
-    moesim_line_add(chart->subtitle, "%.60s", text[0][0] != '\0' ? text[0] : text[1]);
-    moesim_line_add(chart->subtitle, "routing of %.80s executed as %.60s", text[6][0] != '\0' ? text[6] : "(unnamed model)",
-                    text[7][0] != '\0' ? text[7] : "itself");
-    moesim_line_add(chart->footer, "profile %.60s sha256 %.12s; trace sha256 %.12s", text[2], text[3], text[5]);
-    moesim_line_add(chart->footer, "%s%.200s", text[4][0] != '\0' ? "fitted on " : "nothing fitted", text[4]);
+    const char *gpu = moesim_attribute_text(r, "gpu"), *model = moesim_attribute_text(r, "model_id");
+    const char *as = moesim_attribute_text(r, "priced_as"), *fitted = moesim_attribute_text(r, "fitted");
+    moesim_line_add(chart->subtitle, "%.60s", gpu[0] != '\0' ? gpu : moesim_attribute_text(r, "device"));
+    moesim_line_add(chart->subtitle, "routing of %.80s executed as %.60s", model[0] != '\0' ? model : "(unnamed model)",
+                    as[0] != '\0' ? as : "itself");
+    moesim_line_add(chart->footer, "profile %.60s sha256 %.12s; trace sha256 %.12s", moesim_attribute_text(r, "profile"),
+                    moesim_attribute_text(r, "profile_digest"), moesim_attribute_text(r, "trace_digest"));
+    moesim_line_add(chart->footer, "%s%.200s", fitted[0] != '\0' ? "fitted on " : "nothing fitted", fitted);
 }
 
 moesim_code moesim_fill_fidelity(const moesim_figure *figure, const moesim_result *result, const moesim_plot_request *request,
                                  moesim_chart *chart, moesim_error *err)
 {
-    const moesim_table *t = moesim_result_find(result, "cells");
-    const measure m = columns_of(figure);
-    const char *policy[MOST_POLICIES];
-    const size_t n = list_policies(t, policy);
-    double lo = INFINITY, hi = 0;
-    moesim_code code = MOESIM_OK;
-    char name[96];
+    points p = { moesim_result_find(result, "cells"), columns_of(figure), chart, INFINITY, 0 };
+    moesim_code code = add_policies(&p, err);
     (void)request;
-    for (size_t k = 0; k < n && code == MOESIM_OK; k++) {
-        code = add_series(t, &m, "cell", policy[k], (uint32_t)k, "replay", policy[k], chart, &lo, &hi, err);
-        (void)snprintf(name, sizeof name, "%.64s, second witness", policy[k]);
-        if (code == MOESIM_OK)
-            code = add_series(t, &m, "witness", name, (uint32_t)k, "witness", policy[k], chart, &lo, &hi, err);
-    }
     if (code == MOESIM_OK)
-        code = add_series(t, &m, "fitted", "calibrated on", 0, "replay", NULL, chart, &lo, &hi, err);
-    if (code != MOESIM_OK || !(lo <= hi))
+        code = add_series(&p, "replay", "role", "calibration", "fitted", "calibrated on", 0, err);
+    if (code != MOESIM_OK || !(p.lo <= p.hi))
         return code;
-    lo /= MARGIN;
-    hi *= MARGIN;
-    chart->x.lo = chart->y.lo = lo;
-    chart->x.hi = chart->y.hi = hi;
+    p.lo /= MARGIN;
+    p.hi *= MARGIN;
+    chart->x.lo = chart->y.lo = p.lo;
+    chart->x.hi = chart->y.hi = p.hi;
     chart->x.log2 = chart->y.log2 = 1;
     chart->height = 1;
     (void)snprintf(chart->x.label, sizeof chart->x.label, "predicted [ms per output token]");
     moesim_line_add(chart->footer, "bars: 95 %% intervals of the measurement over repeats (Student's t)");
     caption(result, chart);
-    return add_agreement(chart, lo, hi, err);
+    return add_agreement(&p, err);
 }
 
 moesim_code moesim_fill_residuals(const moesim_figure *figure, const moesim_result *result, const moesim_plot_request *request,
@@ -145,7 +147,6 @@ moesim_code moesim_fill_residuals(const moesim_figure *figure, const moesim_resu
     const moesim_table *t = moesim_result_find(result, "misses");
     moesim_code code = MOESIM_OK;
     (void)request;
-    (void)figure;
     for (uint32_t k = 0; k < 3 && code == MOESIM_OK; k++) {
         moesim_series *s = NULL;
         code = moesim_chart_add(chart, "line", curve[k].name, k, &s, err);
@@ -162,7 +163,7 @@ moesim_code moesim_fill_residuals(const moesim_figure *figure, const moesim_resu
     chart->x.hi = (double)t->rows - 0.7;
     chart->y.lo = 0;
     (void)snprintf(chart->x.label, sizeof chart->x.label, "misses of the event [experts]");
-    (void)snprintf(chart->y.label, sizeof chart->y.label, "|ln(measured / predicted)|");
+    (void)snprintf(chart->y.label, sizeof chart->y.label, "%s", figure->label);
     caption(result, chart);
     return code;
 }
