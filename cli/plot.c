@@ -59,8 +59,8 @@ static const moesim_arg args[] = {
 const moesim_usage moesim_usage_plot = {
     .command = "moesim plot",
     .synopsis = "RESULT FIGURE -o FILE [options]",
-    .summary = "Draws a figure of a result of 'moesim sweep', or of a file of 'moesim trace stats -o', with gnuplot. What the "
-               "result has more than one of and the figure shows one of is chosen, and said.",
+    .summary = "Draws a figure of a result of 'moesim sweep' or 'moesim fidelity', or of a file of 'moesim trace stats -o', "
+               "with gnuplot. What a sweep has more than one of and the figure shows one of is chosen, and said.",
     .examples = "  moesim plot --list\n"
                 "  moesim plot result.h5 curve -o curve.svg --width 80\n"
                 "  moesim plot result.h5 tpot -o tpot.pdf --cache 60 --policy lru,oled\n"

@@ -104,6 +104,20 @@ static moesim_code refuse(const moesim_figure *f, const char *path, const char *
                        f->name, why, f->source);
 }
 
+/* The first option that chooses a part of a sweep, or NULL. */
+static const char *chosen(const moesim_plot_request *q)
+{
+    const struct { const char *option; bool given; } word[] = {
+        { "--policy", q->num_policies > 0 }, { "--trace", q->trace != NULL }, { "--profile", q->profile != NULL },
+        { "--dtype", q->dtype != NULL }, { "--cache", !isnan(q->cache) }, { "--bandwidth", !isnan(q->bandwidth) },
+        { "--batch", !isnan(q->batch) },
+    };
+    for (size_t i = 0; i < sizeof word / sizeof word[0]; i++)
+        if (word[i].given)
+            return word[i].option;
+    return NULL;
+}
+
 static bool is_finite(const moesim_chart *chart)
 {
     for (size_t i = 0; i < chart->num_series; i++)
@@ -122,6 +136,9 @@ moesim_code moesim_figure_chart(const moesim_figure *figure, const moesim_result
         (void)snprintf(why, sizeof why, "it is a result of kind %.60s, not %s", kind != NULL ? kind : "\"\"", figure->kind);
         return refuse(figure, path, why, err);
     }
+    if (strcmp(figure->kind, "sweep") != 0 && chosen(request) != NULL)
+        return moesim_fail(err, MOESIM_E_USAGE, "option %s chooses from the cells of a sweep; figure %s shows all of its file",
+                           chosen(request), figure->name);
     if (!has_all(result, figure->needs, missing, sizeof missing)) {
         (void)snprintf(why, sizeof why, "it has no %s", missing);
         return refuse(figure, path, why, err);

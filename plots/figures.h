@@ -64,8 +64,9 @@ extern const moesim_figure moesim_figures[];
 /* USAGE error that names the nearest. */
 moesim_code moesim_figure_find(const char *name, const moesim_figure **out, moesim_error *err);
 
-/* Checks kind, tables and columns (USAGE error that says which command writes what is missing; path for the message) and fills
- * the chart, which the caller initialised and releases, also after an error. */
+/* Checks kind, tables and columns (USAGE error that says which command writes what is missing; path for the message), refuses
+ * choices where there is nothing to choose (USAGE) and fills the chart, which the caller initialised and releases, also after
+ * an error. */
 moesim_code moesim_figure_chart(const moesim_figure *figure, const moesim_result *result, const char *path,
                                 const moesim_plot_request *request, struct moesim_chart *chart, moesim_error *err);
 

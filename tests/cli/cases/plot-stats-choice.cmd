@@ -1,0 +1,1 @@
+moesim trace stats sample.h5 -o s.h5 >/dev/null && for words in '--policy lru' '--cache 40' '--bandwidth 16' '--batch 1' '--trace a' '--profile p' '--dtype bf16'; do moesim plot s.h5 stability -o s.svg $words; echo $?; done; ls
