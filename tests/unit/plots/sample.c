@@ -4,10 +4,12 @@
  */
 #include "tests/unit/plots/sample.h"
 
+#include <check.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "plots/cells.h"
 #include "tests/support/support.h"
 
 #define ACTIVE 60.0              /* experts of an event */
@@ -178,4 +180,30 @@ void sample_result(const struct sample *s, moesim_result *out)
         if (at[2] == 0 || !is_alone(s, at[1]))
             add_cell(s, &t, cell++, at);
     }
+}
+
+const moesim_series *sample_find(const moesim_chart *chart, const char *role, const char *name)
+{
+    for (size_t i = 0; i < chart->num_series; i++)
+        if (strcmp(chart->series[i].role, role) == 0 && (name == NULL || strcmp(chart->series[i].name, name) == 0))
+            return &chart->series[i];
+    return NULL;
+}
+
+const moesim_series *sample_series(const moesim_chart *chart, const char *role, const char *name)
+{
+    const moesim_series *s = sample_find(chart, role, name);
+    ck_assert_msg(s != NULL, "no series %s %s", role, name != NULL ? name : "");
+    return s;
+}
+
+double sample_cell(const moesim_result *r, const char *policy, double cache, double gbps, const char *column)
+{
+    const moesim_table *t = moesim_result_find(r, "cells");
+    for (size_t i = 0; i < t->rows; i++)
+        if (strcmp(moesim_cells_text(t, "policy", i), policy) == 0 && moesim_cells_number(t, "cache", i) == cache &&
+            (isnan(gbps) || moesim_cells_number(t, "bandwidth_gbps", i) == gbps))
+            return moesim_cells_number(t, column, i);
+    ck_abort_msg("no cell");
+    return NAN;
 }

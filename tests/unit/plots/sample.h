@@ -7,6 +7,7 @@
 
 #include <stdint.h>
 
+#include "plots/chart.h"
 #include "sim/result.h"
 
 struct sample {
@@ -28,5 +29,13 @@ extern const struct sample sample_usual;
 
 /* Fills *out, which the caller releases; prints why and aborts where it cannot. */
 void sample_result(const struct sample *s, moesim_result *out);
+
+/* The first series of a role and a name (NULL: whatever its name). sample_find: NULL where there is none; sample_series: fails
+ * the test then. */
+const moesim_series *sample_find(const moesim_chart *chart, const char *role, const char *name);
+const moesim_series *sample_series(const moesim_chart *chart, const char *role, const char *name);
+
+/* Value of the first cell with these coordinates, at any bandwidth where gbps is NaN; fails the test where there is none. */
+double sample_cell(const moesim_result *r, const char *policy, double cache, double gbps, const char *column);
 
 #endif

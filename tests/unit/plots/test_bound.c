@@ -16,6 +16,8 @@ static moesim_result result;
 static moesim_chart chart;
 static moesim_error err;
 
+#define find(role, name) sample_find(&chart, role, name)
+
 static double bound(double cache, double gbps, const char *trace)
 {
     return 100 / cache + 10 / gbps + (double)strlen(trace);
@@ -50,15 +52,6 @@ static void done(void)
 {
     moesim_result_fini(&result);
     moesim_chart_fini(&chart);
-}
-
-/* NULL where there is none. */
-static const moesim_series *find(const char *role, const char *name)
-{
-    for (size_t i = 0; i < chart.num_series; i++)
-        if (strcmp(chart.series[i].role, role) == 0 && strcmp(chart.series[i].name, name) == 0)
-            return &chart.series[i];
-    return NULL;
 }
 
 START_TEST(test_lines)

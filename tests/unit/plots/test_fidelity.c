@@ -10,12 +10,15 @@
 #include "plots/chart.h"
 #include "plots/figures.h"
 #include "sim/result.h"
+#include "tests/unit/plots/sample.h"
 
 #define POLICIES 40u             /* more than there are looks */
 
 static moesim_result result;
 static moesim_chart chart;
 static moesim_error err;
+
+#define find(role, name) sample_find(&chart, role, name)
 
 static const char *const reals[] = { "tpot_predicted_ms", "tpot_measured_ms", "tpot_measured_lo", "tpot_measured_hi" };
 
@@ -53,15 +56,6 @@ static moesim_code draw(const moesim_plot_request *q)
     moesim_chart_init(&chart);
     ck_assert_int_eq(moesim_figure_find("fidelity", &figure, &err), MOESIM_OK);
     return moesim_figure_chart(figure, &result, "r.h5", q, &chart, &err);
-}
-
-/* NULL where there is none. */
-static const moesim_series *find(const char *role, const char *name)
-{
-    for (size_t i = 0; i < chart.num_series; i++)
-        if (strcmp(chart.series[i].role, role) == 0 && strcmp(chart.series[i].name, name) == 0)
-            return &chart.series[i];
-    return NULL;
 }
 
 START_TEST(test_cells)

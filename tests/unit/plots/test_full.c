@@ -18,6 +18,8 @@ static moesim_result result;
 static moesim_chart chart;
 static moesim_error err;
 
+#define find(role, name) sample_find(&chart, role, name)
+
 static moesim_plot_request request(void)
 {
     return (moesim_plot_request){ .cache = NAN, .bandwidth = NAN, .batch = NAN, .width_mm = 160 };
@@ -42,23 +44,9 @@ static void done(void)
     moesim_chart_fini(&chart);
 }
 
-static const moesim_series *find(const char *role, const char *name)
-{
-    for (size_t i = 0; i < chart.num_series; i++)
-        if (strcmp(chart.series[i].role, role) == 0 && strcmp(chart.series[i].name, name) == 0)
-            return &chart.series[i];
-    return NULL;
-}
-
 static double full(double gbps, const char *column)
 {
-    const moesim_table *t = moesim_result_find(&result, "cells");
-    for (size_t i = 0; i < t->rows; i++)
-        if (strcmp(moesim_cells_text(t, "policy", i), "full") == 0 && moesim_cells_number(t, "cache", i) == ALL &&
-            moesim_cells_number(t, "bandwidth_gbps", i) == gbps)
-            return moesim_cells_number(t, column, i);
-    ck_abort_msg("no cell of full");
-    return NAN;
+    return sample_cell(&result, "full", ALL, gbps, column);
 }
 
 static const struct { const char *figure, *column; } curves[] = { { "tpot-curve", "tpot_ms" }, { "curve", "misses_per_pass" } };

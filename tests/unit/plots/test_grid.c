@@ -16,6 +16,9 @@ static moesim_result result;
 static moesim_chart chart;
 static moesim_error err;
 
+#define find(role, name) sample_series(&chart, role, name)
+#define cell(policy, cache, gbps, column) sample_cell(&result, policy, cache, gbps, column)
+
 /* Told apart from a difference of 1 on. */
 static moesim_code apart(void *cookie, const double *num_a, const double *den_a, const double *num_b, const double *den_b,
                          size_t n, bool *out, moesim_error *e)
@@ -52,27 +55,6 @@ static void done(void)
 {
     moesim_result_fini(&result);
     moesim_chart_fini(&chart);
-}
-
-static const moesim_series *find(const char *role, const char *name)
-{
-    for (size_t i = 0; i < chart.num_series; i++)
-        if (strcmp(chart.series[i].role, role) == 0 && (name == NULL || strcmp(chart.series[i].name, name) == 0))
-            return &chart.series[i];
-    ck_abort_msg("no series %s %s", role, name != NULL ? name : "");
-    return NULL;
-}
-
-/* Value of the only cell with these coordinates. */
-static double cell(const char *policy, double cache, double gbps, const char *column)
-{
-    const moesim_table *t = moesim_result_find(&result, "cells");
-    for (size_t i = 0; i < t->rows; i++)
-        if (strcmp(moesim_cells_text(t, "policy", i), policy) == 0 && moesim_cells_number(t, "cache", i) == cache &&
-            (isnan(gbps) || moesim_cells_number(t, "bandwidth_gbps", i) == gbps))
-            return moesim_cells_number(t, column, i);
-    ck_abort_msg("no cell");
-    return NAN;
 }
 
 /* Best causal policy: bounds never; where any other one is nearer than 1 ms, the mark is hollow. */
