@@ -16,19 +16,20 @@
 #define POINT(member) offsetof(moesim_raw_point, member)
 
 const moesim_raw_field moesim_raw_numbers[] = {
-    { "sweep", POINT(sweep), false },   { "n", POINT(n), false },        { "warm", POINT(warm), false },
-    { "agreed", POINT(agreed), false }, { "begin", POINT(begin), true }, { NULL, 0, false },
+    { "sweep", POINT(sweep), false, 0 },   { "n", POINT(n), false, 0 },        { "warm", POINT(warm), false, 0 },
+    { "agreed", POINT(agreed), false, 0 }, { "begin", POINT(begin), true, 0 }, { NULL, 0, false, 0 },
 };
 
 const moesim_raw_field moesim_raw_figures[] = {
-    { "median", POINT(median), true }, { "p10", POINT(p10), true }, { "p90", POINT(p90), true }, { "cv", POINT(cv), true },
-    { NULL, 0, false },
+    { "median", POINT(median), true, 0 }, { "p10", POINT(p10), true, 0 }, { "p90", POINT(p90), true, 0 },
+    { "cv", POINT(cv), true, 0 },         { NULL, 0, false, 0 },
 };
 
 const moesim_raw_field moesim_raw_fields[] = {
-    { "bytes", AT(bytes), true },      { "rows", AT(rows), false },       { "experts", AT(experts), false },
-    { "tokens", AT(tokens), false },   { "threads", AT(threads), false }, { "streams", AT(streams), false },
-    { "pinned", AT(pinned), false },   { NULL, 0, false },
+    { "bytes", AT(bytes), true, UINT64_C(1) << 48 }, { "rows", AT(rows), false, 1 << 20 },
+    { "experts", AT(experts), false, 1 << 20 },      { "tokens", AT(tokens), false, 1 << 20 },
+    { "threads", AT(threads), false, 4096 },         { "streams", AT(streams), false, 64 },
+    { "pinned", AT(pinned), false, 1 },              { NULL, 0, false, 0 },
 };
 
 enum { BYTES = 1, ROWS = 2, EXPERTS = 4, TOKENS = 8, THREADS = 16, STREAMS = 32, PINNED = 64 };

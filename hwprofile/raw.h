@@ -49,8 +49,9 @@ typedef struct moesim_raw_key {
     uint32_t rows, experts, tokens, threads, streams, pinned;
 } moesim_raw_key;
 
-/* Row i of the table of fields, in the order of the file; name NULL ends it. */
-typedef struct moesim_raw_field { const char *name; size_t offset; bool wide; } moesim_raw_field;
+/* Row i of the table of fields, in the order of the file; name NULL ends it. most: of a key's field, larger than any that is
+ * measured. */
+typedef struct moesim_raw_field { const char *name; size_t offset; bool wide; uint64_t most; } moesim_raw_field;
 extern const moesim_raw_field moesim_raw_fields[];
 uint64_t moesim_raw_get(const moesim_raw_key *key, const moesim_raw_field *field);
 

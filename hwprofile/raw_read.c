@@ -16,6 +16,7 @@
 #define REMEDY "measure again with `moesim profile measure`"
 #define MOST_SAMPLES (UINT64_C(1) << 24)
 #define SAME 1e-12               /* relative; figures are worked out by the same sums as they were written */
+#define TOO_LARGE "is larger than any measurement makes it"
 #define KIND_BYTES 4096u         /* most of a text entry, as traces/h5.h allows */
 
 typedef struct reader {
@@ -236,9 +237,11 @@ static moesim_code check_key(const reader *r, size_t i, moesim_error *err)
     for (unsigned f = 0; moesim_raw_fields[f].name != NULL; f++) {
         const uint64_t value = moesim_raw_get(key, &moesim_raw_fields[f]);
         const bool used = (kind->fields & 1u << f) != 0, may_be_zero = (kind->zero & 1u << f) != 0;
+        (void)snprintf(name, sizeof name, "/points/%s", moesim_raw_fields[f].name);
+        if (value > moesim_raw_fields[f].most)
+            return bad_entry(r, name, i, TOO_LARGE, err);
         if (used ? value > 0 || may_be_zero : value == 0)
             continue;
-        (void)snprintf(name, sizeof name, "/points/%s", moesim_raw_fields[f].name);
         (void)snprintf(rule, sizeof rule, used ? "is 0, kind %s needs it" : "is not 0, kind %s does not use it", kind->name);
         return bad_entry(r, name, i, rule, err);
     }
@@ -273,6 +276,8 @@ static moesim_code check_point(const reader *r, size_t i, uint64_t *begin, doubl
         return bad_entry(r, "/points/sweep", i, "is neither 0 nor 1", err);
     if (p->agreed > 1)
         return bad_entry(r, "/points/agreed", i, "is neither 0 nor 1", err);
+    if (p->warm > MOESIM_RAW_SAMPLES)
+        return bad_entry(r, "/points/warm", i, TOO_LARGE, err);
     if (p->begin != *begin)
         return bad_entry(r, "/points/begin", i, "is not where the samples before it end", err);
     *begin += p->n;

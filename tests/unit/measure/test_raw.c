@@ -115,6 +115,9 @@ static void break_sample(void) { raw.sample[17] = -raw.sample[17]; }
 static void break_nan(void) { raw.sample[17] = NAN; }
 static void break_unused(void) { raw.point[0].key.rows = 3; }
 static void break_needed(void) { raw.point[0].key.bytes = 0; }
+static void break_large(void) { raw.point[0].key.bytes = UINT64_MAX; }
+static void break_pinned(void) { raw.point[0].key.pinned = 2; }
+static void break_warm(void) { raw.point[5].warm = 65537; }
 static void break_hidden(void) { raw.hidden = 0; }
 static void break_bytes(void) { raw.expert_bytes += 2; }
 static void break_model(void) { raw.model[0] = '\0'; }
@@ -137,6 +140,9 @@ START_TEST(rules)
         { break_nan, "/samples[17] is not positive and finite" },
         { break_unused, "/points/rows[0] is not 0, kind copy does not use it" },
         { break_needed, "/points/bytes[0] is 0, kind copy needs it" },
+        { break_large, "/points/bytes[0] is larger than any measurement makes it" },
+        { break_pinned, "/points/pinned[0] is larger than any measurement makes it" },
+        { break_warm, "/points/warm[5] is larger than any measurement makes it" },
         { break_hidden, "attribute hidden is missing or outside 1 to" },
         { break_bytes, "attribute expert_bytes is not 6" },
         { break_model, "attribute model is missing, empty" },
