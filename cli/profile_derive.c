@@ -99,10 +99,13 @@ static moesim_code derive(const settings *s, moesim_profile *p, moesim_profile *
     if (code != MOESIM_OK)
         return code;
     moesim_error rates = MOESIM_ERROR_INIT;
-    if (moesim_derive(&nominal, model, s->name != NULL ? s->name : "derived", "derived from nominal rates", p,
-                      &rates) != MOESIM_OK)
-        return moesim_fail(err, MOESIM_E_USAGE, "%s", rates.text);
-    return moesim_cli_keep_profile(p, s->output, again, err);
+    code = moesim_derive(&nominal, model, s->name != NULL ? s->name : "derived", "derived from nominal rates", p, &rates);
+    if (code == MOESIM_OK)
+        code = moesim_cli_keep_profile(p, s->output, again, &rates);
+    if (code == MOESIM_OK)
+        return code;
+    /* no file is at fault: the rates were given as options */
+    return moesim_fail(err, code == MOESIM_E_FORMAT ? MOESIM_E_USAGE : code, "%s", rates.text);
 }
 
 /* Rows that rest on an estimate in the built-in profile itself are shown without an error. */
