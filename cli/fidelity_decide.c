@@ -90,7 +90,12 @@ static moesim_code decide(moesim_fidelity_report *r, moesim_fidelity_set *set, s
     moesim_recorder *recorder = NULL;
     if (moesim_policy_spec_init(&spec, p->policy, err) != MOESIM_OK)
         return moesim_fail_prefix(err, "a policy of the raw file");
-    moesim_code code = moesim_recorder_create(r->info, p->policy, &recorder, err);
+    moesim_code code = MOESIM_OK;
+    if (spec.policy->host_mode == MOESIM_HOST_FULL && !p->full)
+        code = moesim_fail(err, MOESIM_E_FORMAT, "the raw file says that policy %s is not full residency; it is damaged",
+                           p->policy);
+    if (code == MOESIM_OK)
+        code = moesim_recorder_create(r->info, p->policy, &recorder, err);
     if (code == MOESIM_OK)
         code = run_policy(r, set, &spec, p, moesim_recorder_sink(recorder), err);
     if (code == MOESIM_OK)

@@ -19,6 +19,7 @@
 #define MOESIM_REPLAY_KIND "replay"
 #define MOESIM_REPLAY_RAW "moesim-replay/1"
 #define MOESIM_REPLAY_CELLS 65536u
+#define MOESIM_REPLAY_ERROR 2e-2     /* no program that writes these files goes on after a larger relative error of an output */
 
 enum moesim_replay_mode { MOESIM_REPLAY_LOCKED = 0, MOESIM_REPLAY_LIVE = 1 };
 
@@ -47,7 +48,7 @@ typedef struct moesim_replay_plan {
     uint64_t cache;              /* slots per layer; the number of experts for full residency */
     double bandwidth;            /* B/s of the link that a policy which reads costs was told (0: the profile's); 0 for others */
     char decisions[MOESIM_DIGEST_CHARS];   /* digest of the decision log */
-    bool full;                   /* full residency */
+    bool full;                   /* full residency: nothing is moved or computed on the CPU */
     bool aliased;                /* fewer slots than residents: several experts read one slot (full residency alone) */
     uint64_t num_events;
     uint64_t *pass;              /* as in the decision log */

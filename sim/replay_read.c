@@ -151,6 +151,8 @@ static moesim_code get_events(const reading *g, moesim_error *err)
             if (c[PASS][at] < 0 || !fit(c + LAYER, EVENT_NUMBERS - LAYER, at) || c[EVENT_PLAN][at] != (int64_t)p ||
                 c[COUNTED][at] > 1 || (uint64_t)c[LAYER][at] >= g->file->config.num_layers)
                 return broken(g, err, "table events", at, "numbers out of range");
+            if (plan->full && (c[MOVED][at] > 0 || c[CPU][at] > 0))
+                return broken(g, err, "table events", at, "a miss, although its plan is marked as full residency");
             plan->pass[i] = (uint64_t)c[PASS][at];
             plan->layer[i] = (uint32_t)c[LAYER][at];
             plan->rows[i] = (uint32_t)c[ROWS][at];
@@ -193,7 +195,8 @@ static bool cell_fits(const reading *g, const cell_columns *c, size_t i)
 {
     return fit(c->n, CELL_NUMBERS, i) && (uint64_t)c->n[CELL_PLAN][i] < g->file->num_plans && c->n[MODE][i] <= 1 &&
            (uint64_t)c->n[SESSION][i] < g->file->num_sessions && c->cap[i] >= 0 && c->cap[i] < 1e15 && c->error[i] >= 0 &&
-           strlen(c->executed[i]) == MOESIM_DIGEST_CHARS - 1 && (i == 0 || c->n[CELL][i] > c->n[CELL][i - 1]);
+           c->error[i] <= MOESIM_REPLAY_ERROR && strlen(c->executed[i]) == MOESIM_DIGEST_CHARS - 1 &&
+           (i == 0 || c->n[CELL][i] > c->n[CELL][i - 1]);
 }
 
 static moesim_code get_cells(const reading *g, moesim_error *err)
@@ -211,7 +214,7 @@ static moesim_code get_cells(const reading *g, moesim_error *err)
     for (size_t i = 0; i < rows; i++) {
         moesim_replay_cell cell;
         if (!cell_fits(g, &c, i))
-            return broken(g, err, "table cells", i, "numbers out of range, or cells out of order");
+            return broken(g, err, "table cells", i, "numbers out of range (worst_error: 0.02), or cells out of order");
         if (moesim_replay_new_cell(g->file, (uint32_t)c.n[CELL_PLAN][i], &cell, err) != MOESIM_OK)
             return err->code;
         cell.order = (uint32_t)c.n[CELL][i];

@@ -110,6 +110,31 @@ START_TEST(parts)
 }
 END_TEST
 
+/* Numbers that fit and cannot have been measured. */
+START_TEST(impossible)
+{
+    static const struct { double worst; bool full; uint32_t moved; moesim_code code; const char *says; } row[] = {
+        { 0.02, true, 0, MOESIM_OK, "" },
+        { 0.021, false, 0, MOESIM_E_FORMAT, "row 2 of table cells" },
+        { 0, true, 1, MOESIM_E_FORMAT, "row 4 of table events: a miss" },
+        { 0, false, 1, MOESIM_OK, "" },
+    };
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        moesim_error err = MOESIM_ERROR_INIT;
+        moesim_replay_file f;
+        fill_file(&f, 3, 0);
+        f.cell[2].worst_error = row[i].worst;
+        f.plan[0].full = row[i].full;
+        f.plan[0].moved[4] = row[i].moved;
+        WORKS(moesim_replay_file_write(&f, test_path("raw.h5"), &err));
+        moesim_replay_file_fini(&f);
+        ck_assert_int_eq(moesim_replay_file_read(test_path("raw.h5"), &f, &err), row[i].code);
+        ck_assert_msg(strstr(err.text, row[i].says) != NULL, "%s", err.text);
+        moesim_replay_file_fini(&f);
+    }
+}
+END_TEST
+
 /* Refused with one line, or read as something that still fits together. */
 START_TEST(damage)
 {
@@ -150,6 +175,7 @@ int main(void)
     tcase_set_timeout(cases, 120);
     tcase_add_test(cases, round_trip);
     tcase_add_test(cases, parts);
+    tcase_add_test(cases, impossible);
     tcase_add_test(cases, damage);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
