@@ -109,8 +109,13 @@ static moesim_code set_choice(const moesim_arg *a, void *at, const char *value, 
 
 static moesim_code set_bytes(const moesim_arg *a, void *at, const char *value, const char *what, moesim_error *err)
 {
-    (void)a;
-    return moesim_parse_bytes(value, what, at, err);
+    uint64_t bytes = 0;
+    const moesim_code code = moesim_parse_bytes(value, what, &bytes, err);
+    if (code == MOESIM_OK && bytes < clamp_u64(a->min))
+        return moesim_fail(err, MOESIM_E_USAGE, "%s: '%s' is below %.0f", what, value, a->min);
+    if (code == MOESIM_OK)
+        memcpy(at, &bytes, sizeof bytes);
+    return code;
 }
 
 /* "a:b", "a:", ":b"; b is not included. */

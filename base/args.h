@@ -21,7 +21,7 @@ typedef enum moesim_arg_type {
     MOESIM_ARG_REAL,      /* double within [min, max] */
     MOESIM_ARG_STRING,    /* const char *, points into argv */
     MOESIM_ARG_CHOICE,    /* int index into choices */
-    MOESIM_ARG_BYTES,     /* uint64_t */
+    MOESIM_ARG_BYTES,     /* uint64_t, at least min */
     MOESIM_ARG_RANGE,     /* moesim_range "a:b" */
     MOESIM_ARG_LIST       /* moesim_list of const char *, may be given again and again */
 } moesim_arg_type;
@@ -35,7 +35,8 @@ typedef struct moesim_arg {
     moesim_arg_type type;
     size_t offset;               /* into the caller's struct; its initial content is the default */
     const char *value;           /* how the value is written in help: "N", "FILE", "a:b" */
-    double min, max;             /* U64 and REAL, both 0: no limits; LIST: max is how many values the command takes, for help */
+    double min, max;             /* U64 and REAL, both 0: no limits; BYTES: min alone; LIST: max is how many values the command
+                                  * takes, for help */
     const char *const *choices;  /* CHOICE: NULL-ended */
     const char *help;            /* one or more sentences, wrapped by the printer at 80 columns */
 } moesim_arg;

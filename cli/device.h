@@ -58,9 +58,9 @@ extern const char *const moesim_replay_modes[], *const moesim_off_on[];
       "Caps of the link, in GB/s or with a unit: copies are as slow as on a link of that rate. none: as it is (default)." }, \
     { "profile", 0, MOESIM_ARG_STRING, offsetof(t, w.profile), "NAME|FILE", 0, 0, NULL, \
       "What policies that read costs are told (default pcie5-default)." }, \
-    { "host-pool", 0, MOESIM_ARG_BYTES, offsetof(t, w.host_pool), "BYTES", 0, 0, NULL, \
+    { "host-pool", 0, MOESIM_ARG_BYTES, offsetof(t, w.host_pool), "BYTES", 1, 0, NULL, \
       "Experts in host memory (default: all, at most 4 GiB and a quarter of what is free); others share them." }, \
-    { "gpu-memory", 0, MOESIM_ARG_BYTES, offsetof(t, w.gpu_memory), "BYTES", 0, 0, NULL, \
+    { "gpu-memory", 0, MOESIM_ARG_BYTES, offsetof(t, w.gpu_memory), "BYTES", 1, 0, NULL, \
       "Most memory of the device to use (default: what is free, less a reserve)." }, \
     { "allow-pageable", 0, MOESIM_ARG_FLAG, offsetof(t, w.allow_pageable), NULL, 0, 0, NULL, \
       "Go on where host memory cannot be pinned; said in every output." }, \

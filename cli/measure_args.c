@@ -23,9 +23,9 @@ const moesim_arg moesim_measure_args[] = {
       .help = "Instruction set of CPU experts: plain, avx2, avx512, avx512bf16; the best of this CPU is the default." },
     { .name = "cpus", .type = MOESIM_ARG_STRING, .offset = AT(cpus), .value = "LIST",
       .help = "Where the threads are pinned, such as 0-7,16; none: not pinned." },
-    { .name = "host-pool", .type = MOESIM_ARG_BYTES, .offset = AT(host_pool), .value = "BYTES",
+    { .name = "host-pool", .type = MOESIM_ARG_BYTES, .offset = AT(host_pool), .value = "BYTES", .min = 1,
       .help = "Experts in host memory, much more than the last cache holds; 2GiB (host: 512MiB) is the default." },
-    { .name = "gpu-memory", .type = MOESIM_ARG_BYTES, .offset = AT(gpu_memory), .value = "BYTES",
+    { .name = "gpu-memory", .type = MOESIM_ARG_BYTES, .offset = AT(gpu_memory), .value = "BYTES", .min = 1,
       .help = "Slots in device memory; room for 320 experts (host: 64) is the default. Grouped calls take no more." },
     { .name = "other", .type = MOESIM_ARG_CHOICE, .offset = AT(other), .choices = off_on,
       .help = "off: measure neither attention, router and shared expert nor the LM head; their constants become 0. Default "

@@ -50,6 +50,11 @@ expect 2 replay t.h5 --policy lru --cache 40 --other on --device null
 holds "give --as" err
 expect 2 replay t.h5 --policy ideal --cache 40 "${on_null[@]}"
 holds "reloads freely" err
+for words in "--gpu-memory 0" "--host-pool 0"; do
+    # shellcheck disable=SC2086
+    expect 2 replay t.h5 --policy lru --cache 40 "${on_null[@]}" $words
+    holds "'0' is below 1" err
+done
 expect 2 replay t.h5 --policy lru,oled,lru --cache 40 "${on_null[@]}"
 holds "'lru' is given twice" err
 expect 2 replay t.h5 --policy lru --cache 40 --bandwidth none,1e30 "${on_null[@]}"

@@ -23,7 +23,7 @@ static const char *const formats[] = { "table", "csv", "json", NULL };
 static const moesim_arg args[] = {
     { "flag", 0, MOESIM_ARG_FLAG, offsetof(store, flag), NULL, 0, 0, NULL, "A switch." },
     { "threads", 0, MOESIM_ARG_U64, offsetof(store, n), "N", 1, 64, NULL, "A number." },
-    { "memory", 0, MOESIM_ARG_BYTES, offsetof(store, size), "BYTES", 0, 0, NULL, "A size." },
+    { "memory", 0, MOESIM_ARG_BYTES, offsetof(store, size), "BYTES", 1024, 0, NULL, "A size." },
     { "decay", 0, MOESIM_ARG_REAL, offsetof(store, x), "X", 0, 1, NULL, "A real." },
     { "output", 'o', MOESIM_ARG_STRING, offsetof(store, file), "FILE", 0, 0, NULL,
       "A file with a help text that is long enough to be wrapped: naïve words, ≤ 80 columns, whatever the bytes." },
@@ -122,6 +122,7 @@ START_TEST(refusals)
         { "test a --requests 1:x", "not a whole number" },
         { "test a --requests 0:18446744073709551615", "outside 0 to 18446744073709551614" },
         { "test a --memory 3XB", "not a number of bytes" },
+        { "test a --memory 1023", "'1023' is below 1024" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         store s = { 0 };
