@@ -24,6 +24,7 @@ typedef struct moesim_fidelity_words {
     moesim_list raw;             /* parts of one grid, one path each */
     const char *witness;         /* a raw file of the same decisions, executed by another program */
     const char *profile;         /* NULL: what the raw file's policies were told, else the default */
+    bool warned;                 /* moesim-device has just read the profile, and warned of it */
     const char *told;            /* what they were told; NULL: found by its digest */
     moesim_list set;
     const char *calibrate;       /* "none", "POLICY:CACHE"; NULL: lru, or the first policy, at the second capacity */
@@ -84,9 +85,9 @@ void moesim_fidelity_report_fini(moesim_fidelity_report *report);
 moesim_code moesim_fidelity_read(const moesim_list *paths, moesim_replay_file *out, moesim_error *err);
 
 /* One profile with mode model, as --set changes it (NULL: as it is); freed by the caller, also after an error. option: for
- * messages. */
-moesim_code moesim_fidelity_profile(const char *option, const char *name, const moesim_list *set, moesim_profile **out,
-                                    moesim_error *err);
+ * messages. quiet: its warnings are said elsewhere. */
+moesim_code moesim_fidelity_profile(const char *option, const char *name, const moesim_list *set, bool quiet,
+                                    moesim_profile **out, moesim_error *err);
 
 /* "lru:40" to the length of the policy's name and the capacity. USAGE: something else. */
 moesim_code moesim_fidelity_calibrate_words(const char *text, size_t *chars, uint64_t *cache, moesim_error *err);

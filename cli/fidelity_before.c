@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "cli/cachelist.h"
 #include "cli/fidelity_run.h"
 #include "policies/registry.h"
@@ -74,14 +73,12 @@ static moesim_code check_witness(const char *path, moesim_error *err)
     return code != MOESIM_OK ? moesim_fail_prefix(err, "option --witness") : code;
 }
 
-/* Its warnings come with the report. */
+/* Its warnings come with the execution or the report. */
 static moesim_code check_profile(const moesim_fidelity_settings *s, moesim_error *err)
 {
     moesim_profile *profile = NULL;
     const char *name = s->device.profile != NULL ? s->device.profile : moesim_profile_names()[0];
-    moesim_log_set_level(MOESIM_LOG_ERROR);
-    const moesim_code code = moesim_fidelity_profile("--profile", name, &s->words.set, &profile, err);
-    moesim_log_set_level(MOESIM_LOG_WARN);
+    const moesim_code code = moesim_fidelity_profile("--profile", name, &s->words.set, true, &profile, err);
     free(profile);
     return code;
 }

@@ -80,6 +80,9 @@ static moesim_code load_witness(moesim_fidelity_report *r, moesim_error *err)
         a->intermediate != b->intermediate)
         return moesim_fail(err, MOESIM_E_USAGE, "option --witness: %s is of another trace, other requests or other sizes of "
                            "experts", r->words->witness);
+    if (strcmp(b->device, "null") == 0 && strcmp(a->device, "null") != 0)
+        return moesim_fail(err, MOESIM_E_USAGE, "option --witness: %s was made on device null, which copies and computes "
+                           "nothing: its times bear no witness", r->words->witness);
     if (moesim_fidelity_decide(r, &r->witness, err) != MOESIM_OK)
         return moesim_fail_prefix(err, "option --witness");
     return moesim_fidelity_compare(r, &r->witness, false, err);

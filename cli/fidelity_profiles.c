@@ -8,12 +8,13 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/log.h"
 #include "cli/fidelity.h"
 #include "cli/pricing.h"
 #include "cli/profile.h"
 
-moesim_code moesim_fidelity_profile(const char *option, const char *name, const moesim_list *set, moesim_profile **out,
-                                    moesim_error *err)
+moesim_code moesim_fidelity_profile(const char *option, const char *name, const moesim_list *set, bool quiet,
+                                    moesim_profile **out, moesim_error *err)
 {
     moesim_list words = {0};
     char *text = NULL;
@@ -22,8 +23,11 @@ moesim_code moesim_fidelity_profile(const char *option, const char *name, const 
     *out = p;
     if (code == MOESIM_OK && set != NULL)
         code = moesim_pricing_split(set, &words, &text, err);
+    if (quiet)
+        moesim_log_set_level(MOESIM_LOG_ERROR);
     if (code == MOESIM_OK)
         code = moesim_cli_load_profile(name, &words, *out, err);
+    moesim_log_set_level(MOESIM_LOG_WARN);
     if (code == MOESIM_OK && ((*out)->modes >> MOESIM_TIME_MODEL & 1u) == 0)
         code = moesim_fail(err, MOESIM_E_USAGE, "option %s: %s has no constants for mode model, which is what is held against "
                            "measurements", option, (*out)->name);
@@ -38,12 +42,13 @@ static bool is_told(const moesim_fidelity_report *r, const moesim_profile *p)
 }
 
 /* Loads it into r->told, and its name into *told, if it is there and the one; one that cannot be read is not. `other` keeps
- * the digest of one that could. NOMEM alone is an error. */
+ * the digest of one that could. NOMEM alone is an error. Quiet, as all that is told: who executed was warned, and what predicts
+ * too is read again. */
 static moesim_code try_told(moesim_fidelity_report *r, const char *name, const char **told, char other[MOESIM_DIGEST_CHARS],
                             moesim_error *err)
 {
     moesim_error ignored = MOESIM_ERROR_INIT;
-    const moesim_code code = moesim_fidelity_profile("--told", name, NULL, &r->told, &ignored);
+    const moesim_code code = moesim_fidelity_profile("--told", name, NULL, true, &r->told, &ignored);
     if (code == MOESIM_OK && is_told(r, r->told)) {
         *told = name;
         return MOESIM_OK;
@@ -62,7 +67,7 @@ static moesim_code take_told(moesim_fidelity_report *r, moesim_error *err)
     if (c->profile[0] == '\0')
         return moesim_fail(err, MOESIM_E_USAGE, "option --told: the policies of the raw file read no costs, so they were "
                            "told no profile; leave it out");
-    if (moesim_fidelity_profile("--told", r->words->told, NULL, &r->told, err) != MOESIM_OK)
+    if (moesim_fidelity_profile("--told", r->words->told, NULL, true, &r->told, err) != MOESIM_OK)
         return err->code;
     if (is_told(r, r->told))
         return MOESIM_OK;
@@ -108,7 +113,7 @@ moesim_code moesim_fidelity_profiles(moesim_fidelity_report *r, moesim_error *er
         return err->code;
     /* read again where it predicts too: --set is for predictions alone */
     const char *name = r->words->profile != NULL ? r->words->profile : told != NULL ? told : moesim_profile_names()[0];
-    if (moesim_fidelity_profile("--profile", name, &r->words->set, &r->profile, err) != MOESIM_OK ||
+    if (moesim_fidelity_profile("--profile", name, &r->words->set, r->words->warned, &r->profile, err) != MOESIM_OK ||
         moesim_alloc(1, sizeof *r->fitted, "a profile", &p, err) != MOESIM_OK)
         return err->code;
     r->fitted = p;

@@ -192,6 +192,7 @@ static moesim_code execute(const moesim_usage *usage, const char *verb, moesim_f
         return err->code;
     const char *raw = s->device.output != NULL ? s->device.output : path;
     moesim_code code = start(usage, verb, s, initial, raw, err);
+    s->words.warned = s->device.profile != NULL;     /* which it then reads in any case */
     if (code == MOESIM_OK)
         code = moesim_list_add(&s->words.raw, raw, err);
     if (code == MOESIM_OK)

@@ -125,6 +125,18 @@ holds "were told no profile" err
 expect 2 fidelity t.h5 --policy lru --cache 40 "${small[@]}" --told ./moved.json
 holds "option --told goes with --raw" err
 
+# warnings of a profile are said once, whoever reads it
+sed 's/"times": \[[^,]*,/"times": [1e-3,/' moved.json >warned.json
+expect 0 fidelity t.h5 --policy lru,oled-full --cache 40 "${small[@]}" --profile ./warned.json -o warned.h5
+[ "$(grep -c 'more tokens cost less' err)" -eq 1 ] || complain "not one warning of a profile that is executed with: $(cat err)"
+expect 0 fidelity --raw warned.h5
+[ "$(grep -c 'more tokens cost less' err)" -eq 1 ] || complain "not one warning of a profile that was told: $(cat err)"
+
+# a device that computes nothing bears no witness
+expect 0 replay t.h5 --policy lru --cache 40 --hidden 64 --intermediate 64 --device host --threads 1 -o host.h5
+expect 2 fidelity --raw host.h5 --witness raw.h5
+holds "raw.h5 was made on device null" err
+
 # what cannot be
 expect 2 fidelity other.h5 --raw raw.h5
 holds "is not the trace that was executed" err
