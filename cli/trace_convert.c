@@ -15,10 +15,9 @@ typedef struct settings {
     bool old_format;
 } settings;
 
-static const char *const compressions[] = { "zstd", "gzip", NULL };   /* order of enum moesim_compression */
-
 static const moesim_arg args[] = {
-    { .name = "compression", .type = MOESIM_ARG_CHOICE, .offset = offsetof(settings, compression), .choices = compressions,
+    { .name = "compression", .type = MOESIM_ARG_CHOICE, .offset = offsetof(settings, compression),
+      .choices = moesim_compressions,
       .help = "How to compress; zstd (the default) is read several times faster, gzip by every program that reads HDF5." },
     { .name = "level", .type = MOESIM_ARG_U64, .offset = offsetof(settings, level), .value = "N", .min = 1, .max = 19,
       .help = "Effort: for zstd 3 by default, for gzip 6 and at most 9." },
@@ -51,7 +50,7 @@ static moesim_code convert(const settings *s, const char *in, const char *out, m
     if (code == MOESIM_OK) {
         moesim_print_clean(stdout, out);
         printf(": %" PRIu32 " requests, %" PRIu64 " passes, %" PRIu64 " rows, %s\n", result.requests, result.passes,
-               result.rows, compressions[s->compression]);
+               result.rows, moesim_compressions[s->compression]);
     }
     return code;
 }

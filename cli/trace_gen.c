@@ -22,7 +22,6 @@ typedef struct settings {
 } settings;
 
 static const char *const stabilities[] = { "paper", "state", NULL };  /* order of enum stability */
-static const char *const compressions[] = { "zstd", "gzip", NULL };   /* order of enum moesim_compression */
 
 #define NUMBER(NAME, FIELD, MAX, HELP) \
     { .name = NAME, .type = MOESIM_ARG_U64, .offset = offsetof(settings, FIELD), .value = "N", .min = 1, .max = MAX, \
@@ -62,8 +61,8 @@ static const moesim_arg args[] = {
       "of an expert's popularity is its workload's." },
     { .name = "seed", .type = MOESIM_ARG_U64, .offset = offsetof(settings, seed), .value = "N", .max = MOESIM_ARG_MAX_SEED,
       .help = "Seed; default 1. The same call gives the same bytes." },
-    { .name = "compression", .type = MOESIM_ARG_CHOICE, .offset = offsetof(settings, compression), .choices = compressions,
-      .help = "How to compress; default zstd." },
+    { .name = "compression", .type = MOESIM_ARG_CHOICE, .offset = offsetof(settings, compression),
+      .choices = moesim_compressions, .help = "How to compress; default zstd." },
     { .name = "no-statistics", .type = MOESIM_ARG_FLAG, .offset = offsetof(settings, unread),
       .help = "Do not read the file again to print what was achieved." },
     { .name = NULL },

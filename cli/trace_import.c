@@ -18,7 +18,6 @@ typedef struct settings {
 } settings;
 
 static const char *const sources[] = { "route-trace", NULL };         /* order of enum source */
-static const char *const compressions[] = { "zstd", "gzip", NULL };   /* order of enum moesim_compression */
 
 static const moesim_arg args[] = {
     { .name = "from", .type = MOESIM_ARG_CHOICE, .offset = offsetof(settings, from), .choices = sources,
@@ -27,8 +26,8 @@ static const moesim_arg args[] = {
       .help = "The model's name; default: the file name that IN records." },
     { .name = "workload", .type = MOESIM_ARG_STRING, .offset = offsetof(settings, workload), .value = "NAME",
       .help = "The workload of all requests; default: unknown." },
-    { .name = "compression", .type = MOESIM_ARG_CHOICE, .offset = offsetof(settings, compression), .choices = compressions,
-      .help = "How to compress; default zstd." },
+    { .name = "compression", .type = MOESIM_ARG_CHOICE, .offset = offsetof(settings, compression),
+      .choices = moesim_compressions, .help = "How to compress; default zstd." },
     { .name = NULL },
 };
 

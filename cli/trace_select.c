@@ -16,8 +16,6 @@ typedef struct settings {
     bool old_format;
 } settings;
 
-static const char *const compressions[] = { "zstd", "gzip", NULL };   /* order of enum moesim_compression */
-
 static const moesim_arg args[] = {
     { .name = "requests", .type = MOESIM_ARG_RANGE, .offset = offsetof(settings, requests), .value = "a:b",
       .help = "Keep requests a up to but without b." },
@@ -25,8 +23,8 @@ static const moesim_arg args[] = {
       .help = "Keep MoE layers a up to but without b, counted from 0." },
     { .name = "workload", .type = MOESIM_ARG_STRING, .offset = offsetof(settings, workload), .value = "NAME",
       .help = "Keep requests of this workload alone." },
-    { .name = "compression", .type = MOESIM_ARG_CHOICE, .offset = offsetof(settings, compression), .choices = compressions,
-      .help = "How to compress; default zstd." },
+    { .name = "compression", .type = MOESIM_ARG_CHOICE, .offset = offsetof(settings, compression),
+      .choices = moesim_compressions, .help = "How to compress; default zstd." },
     { .name = "old-format", .type = MOESIM_ARG_FLAG, .offset = offsetof(settings, old_format),
       .help = "Accept a file with an old HDF5 superblock. It is read in a child process under memory and CPU limits." },
     { .name = NULL },

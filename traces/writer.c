@@ -15,6 +15,8 @@
 #define CHUNK_ROWS 256u        /* rows of one chunk of the wide columns (trace-format: about 256 rows × M × K) */
 #define REQUEST_ROWS 4096u     /* up to this many requests the bytes do not depend on when a request is declared */
 
+const char *const moesim_compressions[] = { "zstd", "gzip", NULL };   /* order of enum moesim_compression */
+
 enum column {
     ROW_OFFSET, KIND, REQUEST, BLOCK, STEP, FORWARD,
     WORKLOAD, PROMPT, OUTPUT,

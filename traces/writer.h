@@ -9,6 +9,7 @@
 #include "traces/trace.h"
 
 enum moesim_compression { MOESIM_ZSTD = 0, MOESIM_GZIP = 1 };
+extern const char *const moesim_compressions[];      /* their names, ended by NULL */
 
 typedef struct moesim_writer moesim_writer;
 
