@@ -102,8 +102,8 @@ static int create_temporary(const char *target, char temporary[PATH_MAX])
     const char *name = name_of(target, &folder_chars);
     for (unsigned i = 0; i < NAME_ATTEMPTS; i++) {
         const unsigned n = atomic_fetch_add(&serial, 1u);
-        const int chars = snprintf(temporary, PATH_MAX, "%.*s.%.200s.%ld-%u.tmp", (int)folder_chars, target, name,
-                                   (long)getpid(), n);
+        const int chars = snprintf(temporary, PATH_MAX, "%.*s.%.*s.%ld-%u.tmp", (int)folder_chars, target,
+                                   MOESIM_TEMPORARY_NAME, name, (long)getpid(), n);
         if (chars < 0 || chars >= PATH_MAX) {
             errno = ENAMETOOLONG;
             return -1;

@@ -11,6 +11,9 @@
 
 #include "base/error.h"
 
+/* Temporary files are ".NAME.PID-N.tmp", of longer names this many bytes alone. */
+#define MOESIM_TEMPORARY_NAME 200
+
 /* Opaque; owns the temporary file until commit or discard. */
 typedef struct moesim_output moesim_output;
 

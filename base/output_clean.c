@@ -14,8 +14,8 @@
 
 #include "base/output.h"
 
-#define NAME_CHARS 200u          /* output.c cuts longer names, so that theirs could be another file's */
 #define PID_DIGITS 9u
+#define PART_CHARS 24            /* of ".K" behind a name */
 
 static const char *skip_digits(const char *text)
 {
@@ -57,7 +57,8 @@ void moesim_output_clean(const char *path, bool parts)
     char folder[PATH_MAX];
     const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
     const size_t chars = (size_t)(name - path);
-    if (chars >= sizeof folder || name[0] == '\0' || strlen(name) > NAME_CHARS - 24)
+    /* longer names are cut, so that what is left of them could be another file's */
+    if (chars >= sizeof folder || name[0] == '\0' || strlen(name) > MOESIM_TEMPORARY_NAME - PART_CHARS)
         return;
     memcpy(folder, chars > 0 ? path : ".", chars > 0 ? chars : 1);
     folder[chars > 0 ? chars : 1] = '\0';
