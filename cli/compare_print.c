@@ -15,7 +15,6 @@
 #define SCHEMA "moesim.compare/1"
 #define NAME_COLUMNS 16u
 #define CACHE_COLUMNS 8u
-#define FEW_REQUESTS 20u
 
 static const char rule[] = "--------------------------------------------------------------------------------\n";
 
@@ -153,7 +152,7 @@ void moesim_compare_print_table(const moesim_comparison *c, FILE *out)
         if (first || strcmp(last, now) != 0 || before != row->requests) {
             moesim_text_clipped(out, now, 60);
             fprintf(out, "%sn = %zu%s\n", now[0] != '\0' ? ", " : "", row->requests,
-                    row->requests < FEW_REQUESTS ? " (few)" : "");
+                    row->requests < MOESIM_FEW_REQUESTS ? " (few)" : "");
         }
         memcpy(last, now, sizeof last);
         all_differ = print_row(c, row, out) && all_differ;

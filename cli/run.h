@@ -22,7 +22,6 @@
 #include "traces/trace.h"
 
 #define MOESIM_MAX_POLICIES 256u
-#define MOESIM_FEW_REQUESTS 20u      /* below this, n is printed with the word "few" */
 
 /* The model whose traces surv's table was found on (policies/surv.c). */
 #define MOESIM_SURV_MODEL "example/blockdiff-moe-20x256k8"

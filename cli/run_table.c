@@ -203,9 +203,7 @@ static void note_intervals(const moesim_report *r, FILE *out)
     else
         fprintf(out, "Decode passes; 95 %% intervals from %" PRIu32 " bootstrap resamples of requests.\n",
                 moesim_resamples(counted));
-    if (counted > 1 && counted < 6)
-        fputs("With fewer than 6 requests an interval is little more than their range, and no\n"
-              "difference can reach p < 0.05.\n", out);
+    moesim_text_few(out, counted);
 }
 
 static void notes(const moesim_report *r, FILE *out)
@@ -220,12 +218,8 @@ static void notes(const moesim_report *r, FILE *out)
         experimental |= strcmp(moesim_report_policy(r, cell)->policy->name, "surv") == 0;
     }
     fputs(rule, out);
-    if ((traits & MOESIM_CLAIRVOYANT) != 0)
-        fputs("* clairvoyant: reads the future, a bound and not a policy one can build\n", out);
-    if ((traits & MOESIM_NON_CAUSAL) != 0)
-        fputs("! non-causal: uses what no real system has at that moment\n", out);
-    if (r->options->modes.scope == MOESIM_SCOPE_GLOBAL && (traits & MOESIM_CLAIRVOYANT) != 0)
-        fputs("in scope global every miss is admitted: belady is belady-forced, in bytes\n", out);
+    moesim_text_marks(out, (traits & MOESIM_CLAIRVOYANT) != 0, (traits & MOESIM_NON_CAUSAL) != 0,
+                      r->options->modes.scope == MOESIM_SCOPE_GLOBAL);
     if (experimental)
         fprintf(out, "surv is experimental: found on %s\n",
                 strcmp(r->info->model_id, MOESIM_SURV_MODEL) == 0 ? "traces of this model, so its row is in-sample"

@@ -142,3 +142,20 @@ void moesim_text_name(FILE *out, const char *name, const char *mark, size_t colu
     }
     fprintf(out, "%*s", (int)(columns - used), "");
 }
+
+void moesim_text_marks(FILE *out, bool clairvoyant, bool non_causal, bool global)
+{
+    if (clairvoyant)
+        fputs("* clairvoyant: reads the future, a bound and not a policy one can build\n", out);
+    if (non_causal)
+        fputs("! non-causal: uses what no real system has at that moment\n", out);
+    if (clairvoyant && global)
+        fputs("in scope global every miss is admitted: belady is belady-forced, in bytes\n", out);
+}
+
+void moesim_text_few(FILE *out, uint64_t requests)
+{
+    if (requests > 1 && requests < 6)
+        fputs("With fewer than 6 requests an interval is little more than their range, and no\n"
+              "difference can reach p < 0.05.\n", out);
+}

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Numbers and names of the table of `moesim run` as short text. Functions that fill a buffer return it; undefined numbers
- * are "n/a".
+ * Numbers and names of printed tables as short text, and notes below them. Functions that fill a buffer return it; undefined
+ * numbers are "n/a".
  */
 #ifndef MOESIM_CLI_RUN_TEXT_H
 #define MOESIM_CLI_RUN_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "sim/stats.h"
@@ -32,6 +34,14 @@ const char *moesim_text_interval_fit(moesim_interval ci, double scale, int digit
 
 /* "0.031", "<.0001". */
 const char *moesim_text_p(double p, char out[16]);
+
+#define MOESIM_FEW_REQUESTS 20u      /* below this, n is printed with the word "few" */
+
+/* What the marks behind names say, a line each; what else that means with one budget over all layers (global). */
+void moesim_text_marks(FILE *out, bool clairvoyant, bool non_causal, bool global);
+
+/* What intervals over so few requests are worth; nothing where they are enough, and for one, which has no interval. */
+void moesim_text_few(FILE *out, uint64_t requests);
 
 /* Text of a file or a command line: control characters become '?', at most `columns` columns, cut with "…". */
 void moesim_text_clipped(FILE *out, const char *text, size_t columns);

@@ -12,7 +12,6 @@
 #include "cli/sweep.h"
 
 #define POLICY_COLUMNS 18u
-#define FEW 20
 
 static const char rule[] = "--------------------------------------------------------------------------------\n";
 
@@ -35,7 +34,7 @@ static void part_head(const moesim_sweep *s, const moesim_sweep_part *part, FILE
     const uint64_t n = part->trace->request_end - part->trace->request_begin - s->options->warmup;
     fprintf(out, "\nrequests  %" PRIu64 ":%" PRIu64 " of %" PRIu32 ", warm-up %" PRIu64 "; counted n = %" PRIu64
             "%s; batch %" PRIu32 "\n", part->trace->request_begin, part->trace->request_end, t->num_requests,
-            s->options->warmup, n, n < FEW ? " (few)" : "", part->batch);
+            s->options->warmup, n, n < MOESIM_FEW_REQUESTS ? " (few)" : "", part->batch);
     fprintf(out, "run       scope %s, order %s, staging %" PRIu64 "\n", moesim_scope_names[s->options->modes.scope],
             moesim_order_names[s->options->modes.order], s->options->staging);
     moesim_pricing_print(&part->pricing, out);
@@ -176,12 +175,7 @@ static void note_policies(const moesim_sweep *s, const moesim_table *t, FILE *ou
         experimental = experimental || strcmp(s->policy[i].policy->name, "surv") == 0;
     for (size_t i = 0; i < s->num_traces; i++)
         found_on = found_on || strcmp(s->trace[i].info->model_id, MOESIM_SURV_MODEL) == 0;
-    if (clairvoyant)
-        fputs("* clairvoyant: reads the future, a bound and not a policy one can build\n", out);
-    if (non_causal)
-        fputs("! non-causal: uses what no real system has at that moment\n", out);
-    if (clairvoyant && s->options->modes.scope == MOESIM_SCOPE_GLOBAL)
-        fputs("in scope global every miss is admitted: belady is belady-forced, in bytes\n", out);
+    moesim_text_marks(out, clairvoyant, non_causal, s->options->modes.scope == MOESIM_SCOPE_GLOBAL);
     if (experimental)
         fprintf(out, "surv is experimental: found on traces of %s\n",
                 found_on ? "a model of these, so in-sample there" : "one small model");
@@ -198,9 +192,7 @@ static void note_intervals(const moesim_sweep *s, const moesim_table *t, FILE *o
             least < 2 ? "one request gives no interval and tells no policies apart.\n" : "");
     if (least > 1)
         fprintf(out, "95 %% intervals from at most %u resamples of requests.\n", MOESIM_RESAMPLES);
-    if (least > 1 && least < 6)
-        fputs("With fewer than 6 requests an interval is little more than their range, and no\n"
-              "difference can reach p < 0.05.\n", out);
+    moesim_text_few(out, (uint64_t)least);
 }
 
 static void notes(const moesim_sweep *s, const moesim_result *r, FILE *out)
