@@ -10,14 +10,12 @@
 
 #include "base/arena.h"
 #include "base/log.h"
+#include "traces/declog_columns.h"
 #include "traces/sink.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "ids enter the digest as they lie in memory: little-endian");
 
 #define IDS_ROWS 65536u   /* chunk of the id arrays, in ids */
-
-enum list { HITS, MOVED, CPU, EVICTED, LISTS };
-enum column { PASS, CLOCK, LAYER, COUNTED, OFFSET, EXPERT = OFFSET + LISTS, COLUMNS = EXPERT + LISTS };
 
 struct moesim_declog {
     moesim_sink_file file;
@@ -28,7 +26,7 @@ struct moesim_declog {
     uint32_t num_layers, num_experts;
 };
 
-static const struct { const char *name; enum moesim_h5_type type; } columns[COLUMNS] = {
+const moesim_declog_column moesim_declog_columns[COLUMNS] = {
     [PASS] = {"/event/pass", MOESIM_H5_U64}, [CLOCK] = {"/event/clock", MOESIM_H5_U64},
     [LAYER] = {"/event/layer", MOESIM_H5_U16}, [COUNTED] = {"/event/counted", MOESIM_H5_U8},
     [OFFSET + HITS] = {"/hits/offset", MOESIM_H5_U64}, [EXPERT + HITS] = {"/hits/expert", MOESIM_H5_U16},
@@ -61,8 +59,8 @@ static moesim_code open_columns(moesim_declog *log, moesim_error *err)
     for (size_t g = 0; g < sizeof group / sizeof group[0] && code == MOESIM_OK; g++)
         code = moesim_sink_group(&log->file, group[g], err);
     for (int c = 0; c < COLUMNS && code == MOESIM_OK; c++)
-        code = moesim_sink_open(&log->file, columns[c].name, columns[c].type, NULL, c >= EXPERT ? IDS_ROWS : MOESIM_SINK_ROWS,
-                                &log->column[c], err);
+        code = moesim_sink_open(&log->file, moesim_declog_columns[c].name, moesim_declog_columns[c].type, NULL,
+                                c >= EXPERT ? IDS_ROWS : MOESIM_SINK_ROWS, &log->column[c], err);
     for (int l = 0; l < LISTS && code == MOESIM_OK; l++)
         code = moesim_sink_append(&log->column[OFFSET + l], 1, &log->total[l], err);
     return code;
@@ -126,7 +124,7 @@ static moesim_code append_list(moesim_declog *log, int list, uint32_t n, const u
         if (id[i] >= log->num_experts)
             return moesim_fail(err, MOESIM_E_INTERNAL, "decision log %s: event %llu names expert %u in %s, of %u experts",
                                log->file.path, (unsigned long long)log->events, (unsigned)id[i],
-                               columns[EXPERT + list].name, log->num_experts);
+                               moesim_declog_columns[EXPERT + list].name, log->num_experts);
     log->total[list] += n;
     const moesim_code code = moesim_sink_append(&log->column[EXPERT + list], n, id, err);
     return code == MOESIM_OK ? moesim_sink_append(&log->column[OFFSET + list], 1, &log->total[list], err) : code;

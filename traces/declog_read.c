@@ -10,14 +10,11 @@
 
 #include "base/arena.h"
 #include "base/log.h"
-#include "traces/h5.h"
+#include "traces/declog_columns.h"
 
 #define MOST_TEXT ((size_t)1 << 20)      /* bytes of options or config */
 #define MOST_SIZE 1024u                  /* layers, experts */
 #define REMEDY "write the log again with `moesim run --decisions`"
-
-enum list { HITS, MOVED, CPU, EVICTED, LISTS };
-enum column { PASS, CLOCK, LAYER, COUNTED, OFFSET, EXPERT = OFFSET + LISTS, COLUMNS = EXPERT + LISTS };
 
 struct moesim_declog_reader {
     moesim_declog_info info;
@@ -27,15 +24,6 @@ struct moesim_declog_reader {
     uint64_t next;               /* event */
     uint64_t begin[LISTS];       /* offsets of the next event */
     uint16_t *list[LISTS];       /* [E] each */
-};
-
-static const struct { const char *name; enum moesim_h5_type type; } columns[COLUMNS] = {
-    [PASS] = {"/event/pass", MOESIM_H5_U64}, [CLOCK] = {"/event/clock", MOESIM_H5_U64},
-    [LAYER] = {"/event/layer", MOESIM_H5_U16}, [COUNTED] = {"/event/counted", MOESIM_H5_U8},
-    [OFFSET + HITS] = {"/hits/offset", MOESIM_H5_U64}, [EXPERT + HITS] = {"/hits/expert", MOESIM_H5_U16},
-    [OFFSET + MOVED] = {"/moved/offset", MOESIM_H5_U64}, [EXPERT + MOVED] = {"/moved/expert", MOESIM_H5_U16},
-    [OFFSET + CPU] = {"/cpu/offset", MOESIM_H5_U64}, [EXPERT + CPU] = {"/cpu/expert", MOESIM_H5_U16},
-    [OFFSET + EVICTED] = {"/evicted/offset", MOESIM_H5_U64}, [EXPERT + EVICTED] = {"/evicted/expert", MOESIM_H5_U16},
 };
 
 /* ---- header -------------------------------------------------------------------------------------------------------- */
@@ -123,16 +111,16 @@ static moesim_code read_numbers(moesim_declog_reader *r, moesim_error *err)
 static moesim_code open_columns(moesim_declog_reader *r, moesim_error *err)
 {
     for (int c = 0; c < COLUMNS; c++)
-        if (moesim_h5_dataset_open(&r->file, columns[c].name, 1u << columns[c].type, 1, &r->column[c].dataset,
-                                   err) != MOESIM_OK)
+        if (moesim_h5_dataset_open(&r->file, moesim_declog_columns[c].name, 1u << moesim_declog_columns[c].type, 1,
+                                   &r->column[c].dataset, err) != MOESIM_OK)
             return err->code;
     const uint64_t events = r->column[PASS].dataset.dim[0];
     for (int c = PASS; c < EXPERT; c++) {
         const uint64_t have = r->column[c].dataset.dim[0], want = events + (c >= OFFSET);
         if (have != want)
             return moesim_fail(err, MOESIM_E_FORMAT, "%s: %s has %llu entries, %llu events ask for %llu: the file is damaged; "
-                               REMEDY, r->info.path, columns[c].name, (unsigned long long)have, (unsigned long long)events,
-                               (unsigned long long)want);
+                               REMEDY, r->info.path, moesim_declog_columns[c].name, (unsigned long long)have,
+                               (unsigned long long)events, (unsigned long long)want);
     }
     r->info.events = events;
     for (int l = 0; l < LISTS; l++) {
@@ -157,8 +145,8 @@ static moesim_code read_ends(moesim_declog_reader *r, moesim_error *err)
             return code;
         if (first != 0 || last != have)
             return moesim_fail(err, MOESIM_E_FORMAT, "%s: %s runs from %llu to %llu, %s has %llu ids: the file is damaged; "
-                               REMEDY, r->info.path, columns[OFFSET + l].name, (unsigned long long)first,
-                               (unsigned long long)last, columns[EXPERT + l].name, (unsigned long long)have);
+                               REMEDY, r->info.path, moesim_declog_columns[OFFSET + l].name, (unsigned long long)first,
+                               (unsigned long long)last, moesim_declog_columns[EXPERT + l].name, (unsigned long long)have);
     }
     return MOESIM_OK;
 }
@@ -169,7 +157,7 @@ static moesim_code bad(const moesim_declog_reader *r, int column, uint64_t index
                        moesim_error *err)
 {
     return moesim_fail(err, MOESIM_E_FORMAT, "%s: %s[%llu] is %llu: %s; the file is damaged, " REMEDY, r->info.path,
-                       columns[column].name, (unsigned long long)index, (unsigned long long)value, rule);
+                       moesim_declog_columns[column].name, (unsigned long long)index, (unsigned long long)value, rule);
 }
 
 /* Ids below E; ascending, but for moved, where they differ. */
