@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "hwprofile/cgroup.h"
 #include "hwprofile/cpu_parts.h"
 
 #define CPUS ((uint32_t)CPU_SETSIZE)
@@ -112,33 +113,18 @@ static uint32_t read_quota(const char *folder, bool v2)
     return cpus < 1 ? 1 : cpus > (long long)UINT32_MAX ? UINT32_MAX : (uint32_t)cpus;
 }
 
+static void take_quota(void *cookie, const char *folder, bool v2)
+{
+    uint32_t *least = cookie;
+    const uint32_t n = read_quota(folder, v2);
+    *least = n < *least ? n : *least;
+}
+
 /* The least quota of our cgroup and those above it. */
 static uint32_t quota(void)
 {
     uint32_t least = UINT32_MAX;
-    char line[PATH_ROOM], folder[PATH_ROOM + 32];
-    FILE *f = fopen("/proc/self/cgroup", "re");
-    while (f != NULL && fgets(line, sizeof line, f) != NULL) {
-        line[strcspn(line, "\n")] = '\0';
-        char *controllers = strchr(line, ':');
-        char *path = controllers != NULL ? strchr(controllers + 1, ':') : NULL;
-        if (path == NULL)
-            continue;
-        *path++ = '\0';
-        const bool v2 = controllers[1] == '\0';
-        if (!v2 && strstr(controllers, "cpu") == NULL)
-            continue;
-        const char *root = v2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/cpu";
-        snprintf(folder, sizeof folder, "%s%s", root, path);
-        for (char *slash; (slash = strrchr(folder + strlen(root), '/')) != NULL; *slash = '\0') {
-            const uint32_t n = read_quota(folder, v2);
-            least = n < least ? n : least;
-        }
-        const uint32_t n = read_quota(root, v2);
-        least = n < least ? n : least;
-    }
-    if (f != NULL)
-        fclose(f);
+    moesim_cgroup_each("cpu", take_quota, &least);
     return least;
 }
 

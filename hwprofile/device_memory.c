@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #include "base/rng.h"
+#include "hwprofile/cgroup.h"
 
 #define GIB (1ull << 30)
 #define RESERVE_SHARE 20u        /* 5 % */
@@ -64,45 +65,18 @@ static uint64_t group_free(const char *folder, const char *limit_name, const cha
     return limit > used ? limit - used : 0;
 }
 
-/* The least of a cgroup and those above it. path: "/a/b" below root. */
-static uint64_t groups_free(const char *root, const char *path, bool v2)
+static void take_free(void *cookie, const char *folder, bool v2)
 {
-    char folder[4096];
-    uint64_t least = UINT64_MAX;
-    if (snprintf(folder, sizeof folder, "%s%s", root, path) >= (int)sizeof folder)
-        return least;
-    const size_t base = strlen(root);
-    for (;;) {
-        const uint64_t left = v2 ? group_free(folder, "memory.max", "memory.current", "inactive_file")
-                                 : group_free(folder, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file");
-        least = left < least ? left : least;
-        char *slash = strrchr(folder + base, '/');
-        if (slash == NULL)
-            return least;
-        *slash = '\0';
-    }
+    uint64_t *least = cookie;
+    const uint64_t left = v2 ? group_free(folder, "memory.max", "memory.current", "inactive_file")
+                             : group_free(folder, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file");
+    *least = left < *least ? left : *least;
 }
 
 uint64_t moesim_host_memory_free(void)
 {
     uint64_t least = read_key("/proc/meminfo", "MemAvailable") * 1024u;
-    FILE *f = fopen("/proc/self/cgroup", "re");
-    char line[4096];
-    while (f != NULL && fgets(line, sizeof line, f) != NULL) {
-        line[strcspn(line, "\n")] = '\0';
-        char *controllers = strchr(line, ':');
-        char *path = controllers != NULL ? strchr(controllers + 1, ':') : NULL;
-        if (path == NULL)
-            continue;
-        *path++ = '\0';
-        const bool v2 = controllers[1] == '\0';
-        if (!v2 && strstr(controllers, "memory") == NULL)
-            continue;
-        const uint64_t left = groups_free(v2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory", path, v2);
-        least = left < least ? left : least;
-    }
-    if (f != NULL)
-        fclose(f);
+    moesim_cgroup_each("memory", take_free, &least);
     return least;
 }
 
