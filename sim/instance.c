@@ -14,8 +14,9 @@
 /* Everything but the policy's state, which has a limit of its own. */
 #define MOST_INSTANCE_BYTES ((size_t)1 << 30)
 
+#define COUNTER_CHARS 64   /* of a counter's name, with the final zero */
+
 /* Policy counters that a result can hold. */
-#define COUNTER_CHARS 64   /* of a name, with the final zero */
 #define MOST_COUNTERS (sizeof ((moesim_outcome *)0)->counter / sizeof(moesim_counter))
 
 void moesim_run_params_defaults(moesim_run_params *params)
@@ -184,7 +185,9 @@ static bool is_counter_name(const char *name)
 
 static moesim_code check_counters(moesim_instance *in, const moesim_counters *c, const moesim_counter *own, moesim_error *err)
 {
-    if (c->n > MOST_COUNTERS || c->counter != own)
+    if (c->counter != own)
+        return moesim_instance_fail(in, err, MOESIM_E_POLICY, "close replaces the array of counters that it is to fill");
+    if (c->n > MOST_COUNTERS)
         return moesim_instance_fail(in, err, MOESIM_E_POLICY, "close reports %u counters; there is room for %zu", c->n,
                                     MOST_COUNTERS);
     for (uint32_t i = 0; i < c->n; i++) {

@@ -73,6 +73,7 @@ START_TEST(test_faults)
         { ":fault=control", "close names counter 1 with other than" },
         { ":fault=same", "close reports counter 'again' twice" },
         { ":fault=infinite", "close reports counter 'counted' as inf" },
+        { ":fault=elsewhere", "close replaces the array of counters" },
     };
     for (size_t i = 0; i < 2 * (sizeof row / sizeof row[0]); i++) {
         const char *policy = with(row[i / 2].options);

@@ -14,7 +14,8 @@ enum { FLAW_NONE, FLAW_SYMBOL, FLAW_NULL, FLAW_ABI, FLAW_SIZE, FLAW_RETAIN, FLAW
 #endif
 
 enum { FAULT_NONE, FAULT_NAN, FAULT_UNSET, FAULT_TIE, FAULT_GROW, FAULT_WIDE, FAULT_OPEN_GROW, FAULT_CPU, FAULT_ORDER,
-       FAULT_STOP, FAULT_OPEN, FAULT_NEVER, FAULT_MANY, FAULT_NO_NAME, FAULT_EMPTY, FAULT_CONTROL, FAULT_SAME, FAULT_INFINITE };
+       FAULT_STOP, FAULT_OPEN, FAULT_NEVER, FAULT_MANY, FAULT_NO_NAME, FAULT_EMPTY, FAULT_CONTROL, FAULT_SAME, FAULT_INFINITE,
+       FAULT_ELSEWHERE };
 
 typedef struct outside_options {
     int64_t from;
@@ -95,6 +96,8 @@ static void outside_close(void *state, moesim_counters *counters)
     }
     counters->counter[0] = (moesim_counter){ "again", 1.0 };
     counters->counter[1] = (moesim_counter){ name, s->options.fault == FAULT_INFINITE ? 1.0 / 0.0 : 2.0 };
+    if (s->options.fault == FAULT_ELSEWHERE)
+        counters->counter = NULL;
     counters->n = s->options.fault == FAULT_MANY ? counters->capacity + 1 : s->options.fault > FAULT_MANY ? 2 : 0;
 }
 
@@ -106,7 +109,7 @@ static uint32_t outside_needs(const void *options)
 
 static const char *const outside_faults[] = { "none", "nan", "unset", "tie", "grow", "wide", "open-grow", "cpu", "order",
                                               "stop", "open", "never", "many", "no-name", "empty", "control", "same",
-                                              "infinite", NULL };
+                                              "infinite", "elsewhere", NULL };
 
 static const moesim_option outside_table[] = {
     { "from", MOESIM_OPTION_INT, FLAW == FLAW_OFFSET ? 4096 : offsetof(outside_options, from), FLAW == FLAW_DEFAULT ? "0" : "1",
