@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The commands. Each returns a code and fills the error; program.c prints it once and turns it into the exit status
- * (base/error.h). Adding a command: its file, its row here and in the table of main.c (or trace.c), its
- * line in cli/meson.build; tests/cli compares README's list of commands with `moesim --help`.
+ * (base/error.h). Adding a command: its file, its row here and in the table of main.c (or trace.c), its line in
+ * cli/meson.build; tests/cli compares README's list of commands with `moesim --help`.
  */
 #ifndef MOESIM_CLI_CLI_H
 #define MOESIM_CLI_CLI_H

@@ -14,7 +14,7 @@
 typedef struct job {
     const moesim_cell_result *result;
     size_t n, figures;
-    bool timed, global;
+    bool global;
     double **column;             /* [figures][3]: value, lo, hi */
     moesim_bootstraps bootstraps;
     size_t *first, pieces;       /* [pieces + 1] cells of one outcome lie together and are one piece of work */
@@ -82,7 +82,7 @@ static moesim_code make_room(job *j, size_t threads, moesim_error *err)
 moesim_code moesim_sweep_figures(const moesim_sweep *s, const moesim_cell_result *result, size_t n, bool timed, bool global,
                                  moesim_table *cells, moesim_error *err)
 {
-    job j = { .result = result, .n = n, .figures = moesim_num_figures(timed), .timed = timed, .global = global };
+    job j = { .result = result, .n = n, .figures = moesim_num_figures(timed), .global = global };
     moesim_progress progress = { .always = false };
     moesim_code code = moesim_bootstraps_init(result[0].outcome->num_requests, s->options->seed, s->options->threads,
                                               &j.bootstraps, err);

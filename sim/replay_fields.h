@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The configuration of a raw replay file as a table: written, read and compared by its rows. Inside of sim/replay_file*.c.
+ * The configuration of a raw replay file as a table: written, read and compared by its rows. Inside of sim/replay_*.c.
  */
 #ifndef MOESIM_SIM_REPLAY_FIELDS_H
 #define MOESIM_SIM_REPLAY_FIELDS_H
