@@ -11,7 +11,7 @@
 #include "cli/gen_report.h"
 #include "cli/print.h"
 
-enum stability { PAPER, STATE };
+enum stability { PAPER, STATE };      /* −1: not given, which is PAPER */
 
 typedef struct settings {
     int preset, stability, compression;
@@ -37,7 +37,8 @@ static const moesim_arg args[] = {
     NUMBER("layers", layers, 1024, "MoE layers. What is not given below is the preset's."),
     NUMBER("experts", experts, 1024, "Experts of a layer."),
     NUMBER("top-k", top_k, 64, "Experts of a token; at most half of all."),
-    NUMBER("block", block, MOESIM_GEN_MAX_BLOCK, "Tokens of a block; 1 decodes autoregressively."),
+    NUMBER("block", block, MOESIM_GEN_MAX_BLOCK,
+           "Tokens of a block; 1 decodes autoregressively, with --boundary as the one target."),
     { .name = "expert-bytes", .type = MOESIM_ARG_BYTES, .offset = offsetof(settings, expert_bytes), .value = "SIZE",
       .help = "Size of an expert, such as 6MiB." },
     REAL("active", active, 1024, "Target: active experts per layer, mean over layers and decode passes. Default for another "
@@ -114,11 +115,29 @@ static void override_numbers(const settings *s, moesim_gen_config *c)
             *real[i].to = real[i].from;
 }
 
+/* One token a pass: what is active follows from top-k, and no row meets the next pass. */
+static moesim_code check_autoregressive(const settings *s, moesim_error *err)
+{
+    const struct { const char *option; bool given; } word[] = {
+        { "active", !isnan(s->active) }, { "profile", !isnan(s->profile) }, { "overlap", !isnan(s->overlap) },
+        { "overlap-far", !isnan(s->overlap_far) }, { "persistence-far", !isnan(s->persistence_far) },
+        { "tokens-per-pass", !isnan(s->tokens_per_pass) }, { "threshold", !isnan(s->threshold) },
+        { "stability", s->stability >= 0 },
+    };
+    for (size_t i = 0; i < sizeof word / sizeof word[0]; i++)
+        if (word[i].given)
+            return moesim_fail(err, MOESIM_E_USAGE, "option --%s has no effect on blocks of one token; leave it out",
+                               word[i].option);
+    return MOESIM_OK;
+}
+
 static moesim_code configure(const settings *s, moesim_gen_config *c, moesim_error *err)
 {
     moesim_gen_preset(s->preset, c);
     override_numbers(s, c);
     c->seed = s->seed;
+    if (c->block == 1 && check_autoregressive(s, err) != MOESIM_OK)
+        return err->code;
     if (s->expert_bytes != 0)
         c->expert_bytes = s->expert_bytes;
     if (s->stability == STATE)
@@ -166,12 +185,12 @@ static moesim_code generate(const settings *s, const char *path, moesim_error *e
         code = moesim_gen_fit(&config, err);
     if (code == MOESIM_OK)
         code = moesim_gen_write(&config, path, &options, err);
-    return code == MOESIM_OK && !s->unread ? report(&config, path, s->stability == PAPER, err) : code;
+    return code == MOESIM_OK && !s->unread ? report(&config, path, s->stability != STATE, err) : code;
 }
 
 moesim_code moesim_cmd_trace_gen(int argc, char **argv, moesim_error *err)
 {
-    settings s = { .preset = 0, .stability = PAPER, .compression = MOESIM_ZSTD, .seed = 1, .active = NAN, .profile = NAN,
+    settings s = { .preset = 0, .stability = -1, .compression = MOESIM_ZSTD, .seed = 1, .active = NAN, .profile = NAN,
                    .overlap = NAN, .overlap_far = NAN, .boundary = NAN, .persistence_far = NAN, .tokens_per_pass = NAN,
                    .threshold = NAN };
     moesim_list files = { 0 };

@@ -177,6 +177,12 @@ static void advance(run *r, const moesim_gen_popularity *popularity)
     moesim_gen_block_advance(&r->block);
 }
 
+static moesim_code check_interrupted(moesim_error *err)
+{
+    return moesim_interrupted() ? moesim_fail(err, MOESIM_E_INTERRUPTED, "interrupted while generating; nothing was kept")
+                                : MOESIM_OK;
+}
+
 static moesim_code prefill(run *r, uint32_t request, uint32_t tokens, const moesim_gen_popularity *popularity,
                            moesim_error *err)
 {
@@ -185,6 +191,8 @@ static moesim_code prefill(run *r, uint32_t request, uint32_t tokens, const moes
     moesim_code code = MOESIM_OK;
     for (uint32_t done = 0; done < tokens && code == MOESIM_OK; ) {
         const uint32_t n = tokens - done < PIECE ? tokens - done : PIECE;
+        if (check_interrupted(err) != MOESIM_OK)
+            return err->code;
         for (uint32_t t = 0; t < n; t++) {
             r->position[t] = (int32_t)(done + t);
             r->state[t] = MOESIM_STATE_COMMITTED;
@@ -208,8 +216,8 @@ static moesim_code prefill(run *r, uint32_t request, uint32_t tokens, const moes
 static moesim_code one_block(run *r, uint32_t request, int32_t number, uint32_t position,
                              const moesim_gen_popularity *popularity, moesim_error *err)
 {
-    if (moesim_interrupted())
-        return moesim_fail(err, MOESIM_E_INTERRUPTED, "interrupted while generating; nothing was kept");
+    if (check_interrupted(err) != MOESIM_OK)
+        return err->code;
     for (uint32_t t = 0; t < r->c->block; t++)
         r->position[t] = (int32_t)(position + t);
     for (uint32_t l = 0; l < r->c->layers; l++)

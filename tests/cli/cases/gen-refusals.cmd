@@ -1,1 +1,1 @@
-moesim trace gen t.h5 --top-k 200; moesim trace gen t.h5 --active 500; moesim trace gen t.h5 --experts 12 --block 4; moesim trace gen t.h5 --preset llada; moesim trace gen t.h5 --workload a,b; moesim trace gen -; ls
+moesim trace gen t.h5 --top-k 200; moesim trace gen t.h5 --active 500; moesim trace gen t.h5 --experts 12 --block 4; moesim trace gen t.h5 --preset llada; moesim trace gen t.h5 --workload a,b; moesim trace gen t.h5 --preset ar --overlap .7; moesim trace gen t.h5 --block 1 --stability paper; moesim trace gen -; ls
