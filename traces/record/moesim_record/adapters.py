@@ -80,11 +80,8 @@ def _num_experts(module, block, config):
     return int(weight.shape[0]) if weight is not None and weight.dim() == 2 else None
 
 
-def _kind(adapter, module, block, config):
+def _kind(adapter, normalised, module, block, config):
     """The text of attribute gate_kind."""
-    normalised = adapter.normalises
-    if normalised is None:
-        normalised = bool(first((block, module, config), "norm_topk_prob"))
     text = f"{adapter.score}, {'normalised over the selected experts' if normalised else 'not normalised'}"
     factor = first((module, block, config), "routed_scaling_factor")
     if isinstance(factor, (int, float)) and factor != 1:
@@ -182,7 +179,7 @@ def find_gates(model, pattern=None, read=None, gate_kind=None):
         if normalised is None:
             normalised = bool(first((block, module, config), "norm_topk_prob"))
         kind = gate_kind or ("unknown" if read is not None or adapter.name == "pattern"
-                             else _kind(adapter, module, block, config))
+                             else _kind(adapter, normalised, module, block, config))
         gates.append(Gate(name, module, block, _layer_number(name + ".", len(gates)), _num_experts(module, block, config),
                           kind, read or reader(block, normalised)))
     if not gates:
