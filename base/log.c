@@ -9,9 +9,9 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/output.h"
 #include "base/text.h"
 
@@ -52,13 +52,6 @@ void moesim_log(moesim_level level, const char *fmt, ...)
     pthread_mutex_unlock(&lock);
 }
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 void moesim_progress_begin(moesim_progress *p, const char *what, uint64_t total, uint64_t unit_scale, const char *unit)
 {
     const bool always = p->always;
@@ -68,7 +61,7 @@ void moesim_progress_begin(moesim_progress *p, const char *what, uint64_t total,
     p->total = total;
     p->unit_scale = unit_scale > 0 ? unit_scale : 1;
     p->unit = unit;
-    p->started = now();
+    p->started = moesim_clock_seconds();
     p->visible = always || isatty(STDERR_FILENO) == 1;
 }
 
@@ -88,7 +81,7 @@ void moesim_progress_update(moesim_progress *p, uint64_t done)
 {
     if (!p->visible)
         return;
-    const double t = now();
+    const double t = moesim_clock_seconds();
     const double elapsed = t - p->started;
     if (elapsed < 2.0 || t - p->drawn < 0.2)
         return;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/output.h"
 #include "cli/cli.h"
 #include "cli/outputs.h"
@@ -306,7 +307,7 @@ static void say_begin(const moesim_device_session *s, const moesim_bench_config 
 moesim_code moesim_device_load(moesim_device_session *s, moesim_error *err)
 {
     moesim_bench_config config;
-    s->started = moesim_grid_clock();
+    s->started = moesim_clock_seconds();
     if (find_device(s, err) != MOESIM_OK || moesim_cli_open_trace(s->path, false, &s->trace, err) != MOESIM_OK ||
         moesim_trace_digest(s->trace, err) != MOESIM_OK || parse_policies(s, err) != MOESIM_OK ||
         parse_caps(s, err) != MOESIM_OK || configure(s, &config, err) != MOESIM_OK || check_files(s, err) != MOESIM_OK ||

@@ -72,14 +72,14 @@ static void run_jobs(moesim_cpu_team *team, uint32_t thread)
 /* Spins, then sleeps, until the generation is no longer `seen`. */
 static void await_work(moesim_cpu_team *team, uint64_t seen)
 {
-    const uint64_t until = moesim_device_clock() + atomic_load_explicit(&team->spin_ns, memory_order_relaxed);
+    const uint64_t until = moesim_clock_ns() + atomic_load_explicit(&team->spin_ns, memory_order_relaxed);
     do {
         for (uint32_t i = 0; i < SPINS_A_LOOK; i++) {
             if (atomic_load_explicit(&team->generation, memory_order_acquire) != seen)
                 return;
             moesim_cpu_relax();
         }
-    } while (moesim_device_clock() < until);
+    } while (moesim_clock_ns() < until);
     pthread_mutex_lock(&team->lock);
     atomic_fetch_add(&team->sleepers, 1);
     while (atomic_load(&team->generation) == seen)
@@ -103,7 +103,7 @@ static void *member_main(void *context)
         if (atomic_fetch_add(&team->finished, 1) + 1 < team->places.threads)
             continue;
         pthread_mutex_lock(&team->lock);
-        team->end_ns = moesim_device_clock();
+        team->end_ns = moesim_clock_ns();
         atomic_store(&team->finished, DONE);
         pthread_cond_signal(&team->done);
         pthread_mutex_unlock(&team->lock);
@@ -117,7 +117,7 @@ static void publish(moesim_cpu_team *team, enum kind kind)
     team->kind = kind;
     atomic_store(&team->jobs_left, 0);
     atomic_store(&team->finished, 0);
-    team->start_ns = moesim_device_clock();
+    team->start_ns = moesim_clock_ns();
     atomic_fetch_add(&team->generation, 1);
     if (atomic_load(&team->sleepers) > 0) {
         pthread_mutex_lock(&team->lock);
@@ -139,8 +139,8 @@ void moesim_cpu_team_start(moesim_cpu_team *team, const moesim_cpu_job *job, uin
 
 uint64_t moesim_cpu_team_wait(moesim_cpu_team *team)
 {
-    const uint64_t until = moesim_device_clock() + atomic_load_explicit(&team->spin_ns, memory_order_relaxed);
-    while (atomic_load(&team->finished) != DONE && moesim_device_clock() < until)
+    const uint64_t until = moesim_clock_ns() + atomic_load_explicit(&team->spin_ns, memory_order_relaxed);
+    while (atomic_load(&team->finished) != DONE && moesim_clock_ns() < until)
         for (uint32_t i = 0; i < SPINS_A_LOOK; i++)
             moesim_cpu_relax();
     pthread_mutex_lock(&team->lock);
@@ -159,9 +159,9 @@ bool moesim_cpu_team_done(const moesim_cpu_team *team)
 void moesim_cpu_team_wait_job(moesim_cpu_team *team, uint32_t i)
 {
     const uint64_t all = ((uint64_t)i + 1) * team->places.threads;
-    const uint64_t until = moesim_device_clock() + atomic_load_explicit(&team->spin_ns, memory_order_relaxed);
+    const uint64_t until = moesim_clock_ns() + atomic_load_explicit(&team->spin_ns, memory_order_relaxed);
     while (atomic_load_explicit(&team->jobs_left, memory_order_acquire) < all) {
-        if (moesim_device_clock() > until)
+        if (moesim_clock_ns() > until)
             sched_yield();
         moesim_cpu_relax();
     }

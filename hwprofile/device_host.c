@@ -216,7 +216,7 @@ static moesim_code host_fill(moesim_device *device, uint32_t slot, uint32_t pool
 static void take_times(struct host_device *d, moesim_device_times *times)
 {
     struct host_event *e = &d->event;
-    *times = (moesim_device_times){ moesim_device_clock(), e->busy_link, e->busy_gpu, e->busy_cpu, e->bytes };
+    *times = (moesim_device_times){ moesim_clock_ns(), e->busy_link, e->busy_gpu, e->busy_cpu, e->bytes };
     e->busy_link = e->busy_gpu = e->busy_cpu = e->bytes = 0;
 }
 

@@ -45,13 +45,13 @@ void moesim_host_await(struct host_device *d, const uint32_t *a, uint32_t a_min,
 /* An expert into its slot. A slower link goes on copying until it has taken as long as its rate asks for. */
 static void copy_expert(struct host_device *d, const moesim_device_expert *e)
 {
-    const uint64_t begin = moesim_device_clock();
+    const uint64_t begin = moesim_clock_ns();
     const uint16_t *from = d->pool + e->pool * d->sizes.weights;
     memcpy(d->slots + e->slot * d->sizes.weights, from, d->sizes.expert);
     if (d->config.bandwidth_cap > 0.0) {
         const uint64_t until = begin + (uint64_t)((double)d->sizes.expert / d->config.bandwidth_cap * 1e9);
         const size_t piece = d->sizes.expert < HOST_SCRATCH ? d->sizes.expert : HOST_SCRATCH;
-        while (moesim_device_clock() < until)
+        while (moesim_clock_ns() < until)
             memcpy(d->scratch, from, piece);
     }
 }
@@ -79,9 +79,9 @@ static void link_main(void *context, uint32_t thread, uint32_t threads)
             pending = false;
             continue;
         }
-        begin = begin != 0 ? begin : moesim_device_clock();
+        begin = begin != 0 ? begin : moesim_clock_ns();
         copy_expert(d, &e->expert[e->n_hits + i++]);
-        end = moesim_device_clock();
+        end = moesim_clock_ns();
         moesim_host_advance(d, &p->copied);
     }
     if (pending) {
@@ -122,9 +122,9 @@ static void gpu_main(void *context, uint32_t thread, uint32_t threads)
         const moesim_device_expert *expert = &e->expert[i];
         if (i >= e->n_hits)
             moesim_host_await(d, &d->progress.copied, i - e->n_hits + 1, NULL, 0);
-        const uint64_t begin = moesim_device_clock();
+        const uint64_t begin = moesim_clock_ns();
         moesim_host_compute(d, d->slots + expert->slot * d->sizes.weights, expert->row, expert->tokens, y);
-        e->busy_gpu += moesim_device_clock() - begin;
+        e->busy_gpu += moesim_clock_ns() - begin;
         y += (size_t)expert->tokens * hidden;
         moesim_host_advance(d, &d->progress.computed);
     }

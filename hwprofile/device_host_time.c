@@ -58,10 +58,10 @@ static void copy_main(void *context, uint32_t thread, uint32_t threads)
     struct copying *c = context;
     (void)thread;
     (void)threads;
-    const uint64_t start = moesim_device_clock();
+    const uint64_t start = moesim_clock_ns();
     for (uint32_t i = 0; i < c->repeat; i++)
         copy_round(c);
-    c->ns = moesim_device_clock() - start;
+    c->ns = moesim_clock_ns() - start;
 }
 
 /* Does what was copied last lie there? A copy larger than the slots has overwritten its own beginning. */
@@ -106,10 +106,10 @@ static void return_main(void *context, uint32_t thread, uint32_t threads)
 static double time_return_by(struct host_device *d, moesim_cpu_team *thread, size_t bytes, uint32_t repeat)
 {
     struct copying c = { .d = d, .bytes = bytes };
-    const uint64_t start = moesim_device_clock();
+    const uint64_t start = moesim_clock_ns();
     for (uint32_t i = 0; i < repeat; i++)
         moesim_cpu_team_run(thread, return_main, &c);
-    return (double)(moesim_device_clock() - start) * NS / repeat;
+    return (double)(moesim_clock_ns() - start) * NS / repeat;
 }
 
 moesim_code moesim_host_time_return(moesim_device *device, size_t bytes, uint32_t repeat, double *to_host, double *to_device,
@@ -130,12 +130,12 @@ static void load_main(void *context, uint32_t thread, uint32_t threads)
     struct copying c = { .d = d, .bytes = d->load_copy };
     (void)thread;
     (void)threads;
-    const uint64_t start = moesim_device_clock();
+    const uint64_t start = moesim_clock_ns();
     while (__atomic_load_n(&d->load_stop, __ATOMIC_ACQUIRE) == 0) {
         copy_round(&c);
         d->load_bytes += c.bytes;
     }
-    d->load_ns = moesim_device_clock() - start;
+    d->load_ns = moesim_clock_ns() - start;
 }
 
 moesim_code moesim_host_load_begin(moesim_device *device, size_t bytes, moesim_error *err)
@@ -189,13 +189,13 @@ static void grouped_main(void *context, uint32_t thread, uint32_t threads)
         for (uint32_t i = 0; i < d->config.slots; i++)
             memcpy(d->slots + i * d->sizes.weights, d->pool + (i % d->config.pool) * d->sizes.weights, d->sizes.expert);
     d->slots_filled = true;
-    const uint64_t start = moesim_device_clock();
+    const uint64_t start = moesim_clock_ns();
     for (uint32_t i = 0; i < c->repeat; i++)
         for (uint32_t e = 0; e < c->experts; e++) {
             const uint32_t slot = d->next_slot++ % d->config.slots;
             moesim_host_compute(d, d->slots + slot * d->sizes.weights, c->row, c->tokens, d->out[0]);
         }
-    c->ns = moesim_device_clock() - start;
+    c->ns = moesim_clock_ns() - start;
 }
 
 moesim_code moesim_host_time_grouped(moesim_device *device, uint32_t experts, uint32_t tokens, uint32_t repeat, double *seconds,
@@ -219,10 +219,10 @@ static void layer_main(void *context, uint32_t thread, uint32_t threads)
     struct computing *c = context;
     (void)thread;
     (void)threads;
-    const uint64_t start = moesim_device_clock();
+    const uint64_t start = moesim_clock_ns();
     for (uint32_t i = 0; i < c->repeat; i++)
         c->layer(c->d, c->tokens);
-    c->ns = moesim_device_clock() - start;
+    c->ns = moesim_clock_ns() - start;
 }
 
 static moesim_code time_layer(struct host_device *d, const char *call, struct computing *c, double *seconds, moesim_error *err)
@@ -260,12 +260,12 @@ moesim_code moesim_host_time_empty(moesim_device *device, uint32_t num_rows, uin
     if (num_rows == 0 || num_rows > d->config.max_rows || repeat == 0)
         return refuse("time_empty", "1 to max_rows rows, at least one event", err);
     moesim_host_gate(d, num_rows, false);
-    const uint64_t start = moesim_device_clock();
+    const uint64_t start = moesim_clock_ns();
     for (uint32_t i = 0; i < repeat; i++) {
         moesim_host_stage(d, &nothing);
         moesim_host_event(d);
         moesim_host_gate(d, num_rows, false);
     }
-    *seconds = (double)(moesim_device_clock() - start) * NS / repeat;
+    *seconds = (double)(moesim_clock_ns() - start) * NS / repeat;
     return MOESIM_OK;
 }

@@ -102,7 +102,7 @@ static moesim_code null_fill(moesim_device *device, uint32_t slot, uint32_t pool
 static void take_times(struct null_device *d, moesim_device_times *times)
 {
     memset(times, 0, sizeof *times);
-    times->gate = moesim_device_clock();
+    times->gate = moesim_clock_ns();
     times->bytes = d->moved_bytes;
     d->moved_bytes = 0;
 }

@@ -5,6 +5,7 @@
 #ifndef MOESIM_HWPROFILE_DEVICE_PARTS_H
 #define MOESIM_HWPROFILE_DEVICE_PARTS_H
 
+#include "base/clock.h"
 #include "hwprofile/device.h"
 
 /* cuda: in builds with MOESIM_CUDA only. */
@@ -42,8 +43,5 @@ moesim_code moesim_device_order_end(moesim_device_order *o, uint32_t num_rows, b
 
 /* Routes of an event: Σ tokens. */
 size_t moesim_device_routes(const moesim_device_work *work);
-
-/* The host's monotonic clock, ns. */
-uint64_t moesim_device_clock(void);
 
 #endif

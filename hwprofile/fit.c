@@ -74,11 +74,6 @@ static void nearest_rows(const moesim_fitting *f, uint32_t kind, moesim_gathered
             moesim_gather(g, &f->raw->point[i], *rows, f->raw->point[i].median);
 }
 
-double moesim_fit_sync(const moesim_fitting *f)
-{
-    return f->profile->sync.value;
-}
-
 static void fit_rows(const moesim_fitting *f, uint32_t kind, moesim_constant *c)
 {
     moesim_gathered g = { .n = 0 };

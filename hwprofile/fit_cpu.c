@@ -110,7 +110,7 @@ static double around(const moesim_fitting *f, const moesim_raw_key *key)
 {
     const moesim_profile *p = f->profile;
     const double way = p->return_alpha.value + key->rows * 2.0 * f->raw->hidden / p->return_bandwidth.value;
-    return moesim_fit_sync(f) + 2.0 * way + p->cpu_combine.value +
+    return p->sync.value + 2.0 * way + p->cpu_combine.value +
            key->experts * moesim_profile_cpu_s(p, key->tokens, (double)f->raw->expert_bytes);
 }
 
@@ -157,7 +157,7 @@ moesim_code moesim_fit_late(moesim_fitting *f, moesim_error *err)
         if (p->key.kind != MOESIM_RAW_EVENT_BOTH)
             continue;
         const double known = around(f, &p->key);
-        const double hits = moesim_fit_sync(f) + f->profile->gpu_launch.value +
+        const double hits = f->profile->sync.value + f->profile->gpu_launch.value +
                             moesim_profile_gpu_s(f->profile, MOESIM_RAW_BESIDE, 1.0, bytes);
         if (known > hits)
             moesim_gather(&g, p, p->median, p->median - known);

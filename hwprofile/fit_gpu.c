@@ -64,7 +64,7 @@ static double pure(const moesim_fitting *f, double experts, double tokens)
  * is waited for m times. The inverse of the model, which is continuous where both are equal. */
 static double after_copy(const moesim_fitting *f, const moesim_raw_point *p)
 {
-    const double beyond = p->median - moesim_fit_sync(f), m = p->key.experts;
+    const double beyond = p->median - f->profile->sync.value, m = p->key.experts;
     const double tail = beyond - m * f->copy;
     return tail <= f->copy ? tail : (beyond - f->copy) / m;
 }
@@ -72,7 +72,7 @@ static double after_copy(const moesim_fitting *f, const moesim_raw_point *p)
 static double modelled_moved(const moesim_fitting *f, const moesim_raw_point *p, double each)
 {
     const double m = p->key.experts;
-    return moesim_fit_sync(f) + (each <= f->copy ? m * f->copy + each : f->copy + m * each);
+    return f->profile->sync.value + (each <= f->copy ? m * f->copy + each : f->copy + m * each);
 }
 
 /* Events of one kind: what each takes beyond pure computation. */
@@ -85,7 +85,7 @@ static moesim_code gather_events(const moesim_fitting *f, uint32_t kind, moesim_
             continue;
         const double rest = kind == MOESIM_RAW_EVENT_MOVED
                                 ? after_copy(f, p) - pure(f, 1.0, p->key.tokens)
-                                : p->median - moesim_fit_sync(f) - pure(f, p->key.experts, p->key.tokens);
+                                : p->median - f->profile->sync.value - pure(f, p->key.experts, p->key.tokens);
         moesim_gather(g, p, p->median, rest);
     }
     return g->n > 0 ? MOESIM_OK : moesim_fit_lacks(f, err, "%s: no such event was measured", what);

@@ -48,9 +48,6 @@ void moesim_fit_set(moesim_constant *c, double value, uint64_t n, double spread,
 /* "FILE: what; remedy", code FORMAT. */
 moesim_code moesim_fit_lacks(const moesim_fitting *f, moesim_error *err, const char *fmt, ...) MOESIM_PRINTF(3, 4);
 
-/* Seconds that one event of the raw samples takes beyond the gate. */
-double moesim_fit_sync(const moesim_fitting *f);
-
 /* The parts, in this order. Those before moesim_fit_late reckon with the step of starts alone. */
 moesim_code moesim_fit_link(moesim_fitting *f, moesim_error *err);       /* link, return */
 moesim_code moesim_fit_fixed(moesim_fitting *f, moesim_error *err);      /* sync, other, head, policy */

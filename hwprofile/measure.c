@@ -7,9 +7,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "hwprofile/measure_parts.h"
@@ -36,13 +36,6 @@ uint32_t moesim_measure_rows(uint32_t top_k)
 {
     const uint32_t rows = (160 * 16 + top_k - 1) / top_k;
     return rows < MOESIM_MEASURE_TOKENS ? MOESIM_MEASURE_TOKENS : rows > MOESIM_DEVICE_ROWS_MAX ? MOESIM_DEVICE_ROWS_MAX : rows;
-}
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
 /* A point under way. */
@@ -81,10 +74,10 @@ static moesim_code choose_repeat(run *r, point *p, moesim_error *err)
 
 static moesim_code warm(run *r, point *p, moesim_error *err)
 {
-    const double end = now() + WARM_SECONDS / (r->params->quick ? 3.0 : 1.0);
+    const double end = moesim_clock_seconds() + WARM_SECONDS / (r->params->quick ? 3.0 : 1.0);
     double before = NAN, batch[BATCH], value[2];
     for (unsigned n = 0; n < WARM_BATCHES && !p->agreed; n++) {
-        if (n >= 2 && now() > end)
+        if (n >= 2 && moesim_clock_seconds() > end)
             break;
         for (unsigned i = 0; i < BATCH; i++) {
             const moesim_code code = sample(r, p, value, err);

@@ -6,19 +6,12 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "replay/bench.h"
 
 #define MARGIN 1.1               /* a cell may take so many times what it is expected to */
-
-double moesim_grid_clock(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- going on ---------------------------------------------------------------------------------------------------------- */
 
@@ -76,7 +69,7 @@ static double expected(const moesim_bench *b, const moesim_replay_grid *g, const
 
 static bool fits(const moesim_bench *b, const moesim_replay_grid *g, const pace *p, uint32_t job)
 {
-    return g->time_limit <= 0 || moesim_grid_clock() - g->started + expected(b, g, p, job) <= g->time_limit;
+    return g->time_limit <= 0 || moesim_clock_seconds() - g->started + expected(b, g, p, job) <= g->time_limit;
 }
 
 static void say_cell(const moesim_bench *b, const moesim_grid_progress *progress, double seconds)
@@ -103,7 +96,7 @@ static void say_cell(const moesim_bench *b, const moesim_grid_progress *progress
 static moesim_code run_cell(moesim_bench *b, const moesim_replay_grid *g, uint32_t job, uint32_t repeat, uint32_t order,
                             pace *p, moesim_grid_progress *progress, moesim_error *err)
 {
-    const double begun = moesim_grid_clock();
+    const double begun = moesim_clock_seconds();
     moesim_code code = moesim_bench_run(b, g->job[job].plan, g->job[job].bandwidth_cap, repeat, order, err);
     if (code != MOESIM_OK)
         return code;
@@ -111,7 +104,7 @@ static moesim_code run_cell(moesim_bench *b, const moesim_replay_grid *g, uint32
     progress->executed++;
     if (g->output != NULL && moesim_replay_file_write(&b->file, g->output, err) != MOESIM_OK)
         return err->code;
-    const double seconds = moesim_grid_clock() - begun, event = seconds / (double)moesim_bench_events(b, g->job[job].plan);
+    const double seconds = moesim_clock_seconds() - begun, event = seconds / (double)moesim_bench_events(b, g->job[job].plan);
     p->job[job] = seconds;
     p->event = event > p->event ? event : p->event;
     say_cell(b, progress, seconds);

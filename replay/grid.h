@@ -14,7 +14,7 @@ typedef struct moesim_replay_grid {
     const moesim_grid_job *job;
     uint32_t num_jobs, repeats;
     double time_limit;           /* s from `started`; 0: none. Stops before a cell that would not end in time */
-    double started;              /* of the monotonic clock, s */
+    double started;              /* moesim_clock_seconds() then */
     const char *output;          /* NULL: nothing is written */
     bool scratch;                /* output is thrown away: no message promises that it is kept */
 } moesim_replay_grid;
@@ -28,8 +28,5 @@ typedef struct moesim_grid_progress {
  * is finished, and the message says so; being out of time is no error. */
 moesim_code moesim_grid_execute(moesim_bench *bench, const moesim_replay_grid *grid, moesim_grid_progress *progress,
                                 moesim_error *err);
-
-/* Seconds of the monotonic clock. */
-double moesim_grid_clock(void);
 
 #endif

@@ -5,14 +5,7 @@
  */
 #include "replay/stepper.h"
 
-#include <time.h>
-
-static uint64_t now(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
+#include "base/clock.h"
 
 static uint32_t clip(uint64_t ns)
 {
@@ -91,7 +84,7 @@ moesim_code moesim_stepper_end(moesim_stepper *s, uint32_t rows, bool head, moes
         return name_event(s, err);
     if (finish(s, &t, &stopped, err) != MOESIM_OK)
         return err->code;
-    s->ended = stopped ? now() : t.gate;
+    s->ended = stopped ? moesim_clock_ns() : t.gate;
     s->passed = true;
     return MOESIM_OK;
 }

@@ -5,9 +5,9 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "sim/checkpoint.h"
 #include "sim/instance.h"
 #include "sim/team.h"
@@ -154,22 +154,15 @@ static moesim_code make_instances(moesim_team *t, moesim_trace *trace, const moe
     return MOESIM_OK;
 }
 
-static double seconds(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* At the end of a window: when it is time, everything is written down. */
 static moesim_code keep(moesim_team *t, const moesim_checkpoint *c, uint64_t windows, double *last, moesim_error *err)
 {
     if (c->stop_after > 0 && windows >= c->stop_after)
         return moesim_fail(err, MOESIM_E_INTERRUPTED, "stopped after %llu windows", (unsigned long long)windows);
-    if (c->every_s > 0 && seconds() - *last < c->every_s)
+    if (c->every_s > 0 && moesim_clock_seconds() - *last < c->every_s)
         return MOESIM_OK;
     const moesim_code code = moesim_checkpoint_write(c, t->instance, t->n, windows, err);
-    *last = seconds();
+    *last = moesim_clock_seconds();
     return code;
 }
 
@@ -178,7 +171,7 @@ static moesim_code run_windows(moesim_team *t, moesim_source *source, const moes
     const moesim_checkpoint *checkpoint = params->checkpoint;
     const moesim_window *window = NULL;
     uint64_t steps = 0, windows = 0, finished = 0;
-    double last = seconds();
+    double last = moesim_clock_seconds();
     moesim_code code = checkpoint != NULL ? moesim_checkpoint_read(checkpoint, t->instance, t->n, &finished, err) : MOESIM_OK;
     while (code == MOESIM_OK) {
         code = moesim_interrupted() ? moesim_fail(err, MOESIM_E_INTERRUPTED, "interrupted")

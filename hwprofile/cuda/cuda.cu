@@ -28,7 +28,7 @@ moesim_code moesim_cuda_usable(const struct moesim_cuda *d, moesim_error *err)
 
 moesim_code moesim_cuda_wait(struct moesim_cuda *d, cudaEvent_t event, moesim_error *err)
 {
-    const uint64_t begin = moesim_device_clock();
+    const uint64_t begin = moesim_clock_ns();
     for (uint32_t n = 1;; n++) {
         const cudaError_t e = cudaEventQuery(event);
         if (e == cudaSuccess)
@@ -42,7 +42,7 @@ moesim_code moesim_cuda_wait(struct moesim_cuda *d, cudaEvent_t event, moesim_er
 
 moesim_code moesim_cuda_patience(struct moesim_cuda *d, uint64_t since, moesim_error *err)
 {
-    if (moesim_device_clock() - since <= ANSWER_NS)
+    if (moesim_clock_ns() - since <= ANSWER_NS)
         return MOESIM_OK;
     d->hung = true;
     return moesim_cuda_fail(d, cudaErrorLaunchTimeout, "waiting for the GPU for two minutes", err);

@@ -179,7 +179,7 @@ static void begin(struct moesim_cuda *d, const moesim_device_work *w)
 static moesim_code drive(struct moesim_cuda *d, moesim_error *err)
 {
     struct moesim_cuda_event *v = &d->event;
-    uint64_t since = moesim_device_clock();
+    uint64_t since = moesim_clock_ns();
     while (v->copied < v->moved || !v->cpu_back) {
         const bool running = v->cpu_running;
         bool yes;
@@ -188,7 +188,7 @@ static moesim_code drive(struct moesim_cuda *d, moesim_error *err)
             MOESIM_TRY(feed(d, err));
         MOESIM_TRY(look_at_cpu(d, err));
         if (yes || running != v->cpu_running)
-            since = moesim_device_clock();
+            since = moesim_clock_ns();
         else
             MOESIM_TRY(moesim_cuda_patience(d, since, err));
     }
@@ -247,7 +247,7 @@ static moesim_code finish(struct moesim_cuda *d, uint32_t num_rows, moesim_devic
         MOESIM_TRY(add_busy(d, d->moved_begin[i], d->moved_end[i], &times->busy_gpu, err));
     }
     MOESIM_TRY(moesim_cuda_wait(d, d->gate, err));
-    times->gate = moesim_device_clock();
+    times->gate = moesim_clock_ns();
     if (v->hits > 0)
         MOESIM_TRY(add_busy(d, d->hits_begin, d->hits_end, &times->busy_gpu, err));
     if (v->moved > 0)

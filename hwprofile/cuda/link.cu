@@ -96,7 +96,7 @@ moesim_code moesim_cuda_time_copy(moesim_device *device, size_t bytes, bool pinn
 
 static moesim_code one_way(struct moesim_cuda *d, bool to_host, size_t bytes, uint64_t *sum, moesim_error *err)
 {
-    const uint64_t begin = moesim_device_clock();
+    const uint64_t begin = moesim_clock_ns();
     if (to_host) {
         MOESIM_CUDA(d, cudaMemcpyAsync(d->source[1], d->bench, bytes, cudaMemcpyDeviceToHost, d->out), err);
         MOESIM_CUDA(d, cudaEventRecord(d->arrived, d->out), err);
@@ -106,7 +106,7 @@ static moesim_code one_way(struct moesim_cuda *d, bool to_host, size_t bytes, ui
         MOESIM_CUDA(d, cudaEventRecord(d->returned, d->back), err);
         MOESIM_TRY(moesim_cuda_wait(d, d->returned, err));
     }
-    *sum += moesim_device_clock() - begin;
+    *sum += moesim_clock_ns() - begin;
     return MOESIM_OK;
 }
 

@@ -144,7 +144,7 @@ moesim_code moesim_cuda_usable(const struct moesim_cuda *d, moesim_error *err);
     } while (0)
 
 /* Spins until `event` is reached; a GPU that does not answer for two minutes is an error. patience: the same for loops that
- * made progress at `since` last (moesim_device_clock). */
+ * made progress at `since` last (moesim_clock_ns). */
 moesim_code moesim_cuda_wait(struct moesim_cuda *d, cudaEvent_t event, moesim_error *err);
 moesim_code moesim_cuda_patience(struct moesim_cuda *d, uint64_t since, moesim_error *err);
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "sim/replay_file.h"
 #include "tests/unit/replay/common.h"
@@ -36,7 +37,7 @@ static moesim_code open_grid(struct grid *g, const moesim_device_ops *ops, const
         ck_assert_int_eq(try_plan(g->bench, &g->spec[i], i == 2 ? 24 : 5, &g->job[i].plan, err), MOESIM_OK);
     }
     g->job[3] = (moesim_grid_job){.plan = g->job[1].plan, .bandwidth_cap = 2e9};
-    g->grid = (moesim_replay_grid){.job = g->job, .num_jobs = JOBS, .repeats = REPEATS, .started = moesim_grid_clock(),
+    g->grid = (moesim_replay_grid){.job = g->job, .num_jobs = JOBS, .repeats = REPEATS, .started = moesim_clock_seconds(),
                                    .output = output};
     moesim_replay_file_init(&file);
     if (access(output, F_OK) == 0)
