@@ -39,4 +39,12 @@ if "$python" "$witness" prepare --raw raw.h5 --trace t.h5 --decisions other.h5 -
     exit 1
 fi
 grep -q 'no decision log fits' err
+# nor may times be written as those of other decisions
+"$moesim" fidelity t.h5 --policy lfu,oled --cache 60 --hidden 64 --intermediate 64 --device null --repeat 2 -o lfu.h5 \
+    >/dev/null 2>&1
+if "$python" "$witness" write work.npz times.npz --raw lfu.h5 -o no.h5 2>err; then
+    echo "times of lru were written as those of lfu"
+    exit 1
+fi
+grep -q 'plan 0 decides otherwise' err
 echo "the witness agrees on what was decided"

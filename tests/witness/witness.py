@@ -71,6 +71,7 @@ def prepare(a):
             print(f"{path}: none of the plans of {a.raw} decided so; left out", file=sys.stderr)
             continue
         found.add(plan)
+        out[f"{plan}/decisions"] = digests[plan]
         offset, row, rows = tokens_of(trace, log)
         for name in ("hits", "moved", "cpu", "evicted"):
             # not unsigned: older NumPy makes uint64 + 1 a float
@@ -93,18 +94,30 @@ def text_column(group, name, values):
     group.create_dataset(name, data=np.asarray([v.encode() for v in values], dtype=h5py.string_dtype("utf-8", width)))
 
 
+def check_same(a, work, config, digests):
+    """The raw file may be another than at `prepare` if it has experts of the same sizes and the same decisions."""
+    before = json.loads(str(work["config"]))
+    for key in ("trace_digest", "hidden", "intermediate", "request_begin", "request_end"):
+        if config[key] != before[key]:
+            fail(f"{a.raw}: {key} is {config[key]}, {a.work} was prepared for {before[key]}; prepare with this raw file")
+    for plan in work["plans"].tolist():
+        if plan >= len(digests) or digests[plan] != str(work[f"{plan}/decisions"]):
+            fail(f"{a.raw}: plan {plan} decides otherwise than that of {a.work}; prepare with this raw file")
+
+
 def write(a):
     import h5py
     work, times = np.load(a.work), np.load(a.times)
-    config = json.loads(str(work["config"]))
     raw, cells = h5py.File(a.raw, "r"), int(times["num_cells"])
+    config = {k: clean(v) for k, v in raw.attrs.items()}
+    digests = [clean(v) for v in raw["plans/decisions"][:]]
+    check_same(a, work, config, digests)
     config.update(device="pytorch", pool=str(int(times["pool"])), threads=str(int(times["threads"])), isa="", cpus="",
                   partial="0", planned_cells=str(cells))
     with h5py.File(a.output, "w", libver=("v110", "v110")) as f:
         for table in ("plans", "events"):
             raw.copy(table, f)
         bytes_of = 6 * int(config["hidden"]) * int(config["intermediate"])
-        digests = [clean(v) for v in raw["plans/decisions"][:]]
         plan, repeat, checked = (np.asarray([times[f"{i}/cell"][k] for i in range(cells)], np.int64) for k in range(3))
         c, zero = f.create_group("cells"), np.zeros(cells, np.int64)
         for name, values in (("cell", np.arange(cells)), ("plan", plan), ("repeat", repeat), ("mode", zero), ("session", zero),
