@@ -32,6 +32,7 @@ MOESIM_COMMAND(trace_stats);
 MOESIM_COMMAND(trace_head);
 MOESIM_COMMAND(trace_select);
 MOESIM_COMMAND(trace_convert);
+MOESIM_COMMAND(trace_merge);
 MOESIM_COMMAND(trace_import);
 MOESIM_COMMAND(trace_gen);
 MOESIM_COMMAND(compare);

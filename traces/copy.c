@@ -23,6 +23,7 @@ typedef struct copy {
     uint32_t layer_begin;
     uint32_t *number;            /* [Q] new request number, or DROPPED */
     uint64_t piece_rows;
+    uint64_t forward_shift;      /* added to the numbers of forward calls */
     moesim_cursor *cursor;
     moesim_writer *writer;
     bool slice;                  /* some layers are left out */
@@ -167,6 +168,7 @@ static moesim_code copy_passes(copy *c, moesim_error *err)
         code = moesim_trace_pass(c->in, p, &pass, err);
         if (code == MOESIM_OK && c->number[pass.request] != DROPPED) {
             pass.request = c->number[pass.request];
+            pass.forward += c->forward_shift;
             code = copy_pass(c, &pass, err);
         }
         moesim_progress_update(&progress, p + 1);
@@ -184,11 +186,16 @@ static moesim_code copy_requests(copy *c, moesim_error *err)
     return code;
 }
 
-static moesim_code write_copy(copy *c, const char *path, const moesim_writer_options *options, moesim_error *err)
+static moesim_code open_cursor(copy *c, moesim_error *err)
 {
     const uint32_t columns = MOESIM_COLUMN_EXPERT | MOESIM_COLUMN_GATE | MOESIM_COLUMN_CONFIDENCE | MOESIM_COLUMN_STATE |
                              MOESIM_COLUMN_POSITION | MOESIM_COLUMN_PROB | MOESIM_COLUMN_TOKEN_ID | MOESIM_COLUMN_RESIDENCY;
-    moesim_code code = moesim_cursor_open(c->in, columns, CURSOR_BYTES, &c->cursor, err);
+    return moesim_cursor_open(c->in, columns, CURSOR_BYTES, &c->cursor, err);
+}
+
+static moesim_code write_copy(copy *c, const char *path, const moesim_writer_options *options, moesim_error *err)
+{
+    moesim_code code = open_cursor(c, err);
     if (code == MOESIM_OK)
         code = moesim_writer_create(path, &c->info, moesim_trace_layer_ids(c->in) + c->layer_begin,
                                     moesim_trace_expert_bytes(c->in) + c->layer_begin, options, &c->writer, err);
@@ -221,6 +228,38 @@ static moesim_code prepare(copy *c, const moesim_copy_selection *selection, cons
     return code == MOESIM_OK ? make_buffers(c, err) : code;
 }
 
+static void release(copy *c)
+{
+    moesim_cursor_close(&c->cursor);
+    free(c->number);
+    free(c->expert);
+    free(c->gate);
+    free(c->prob);
+    free(c->residency);
+}
+
+moesim_code moesim_trace_append(moesim_trace *in, moesim_writer *writer, uint32_t first_request, uint64_t forward_shift,
+                                moesim_copy_result *result, moesim_error *err)
+{
+    copy c = {.in = in, .from = moesim_trace_get_info(in), .writer = writer, .forward_shift = forward_shift, .result = *result};
+    void *memory = NULL;
+    c.info = *c.from;
+    moesim_code code = moesim_alloc(c.from->num_requests, sizeof *c.number, "request numbers", &memory, err);
+    c.number = memory;
+    for (uint32_t q = 0; code == MOESIM_OK && q < c.from->num_requests; q++)
+        c.number[q] = first_request + q;
+    if (code == MOESIM_OK)
+        code = make_buffers(&c, err);
+    if (code == MOESIM_OK)
+        code = open_cursor(&c, err);
+    if (code == MOESIM_OK)
+        code = copy_passes(&c, err);
+    release(&c);
+    if (code == MOESIM_OK)
+        *result = c.result;
+    return code;
+}
+
 moesim_code moesim_trace_copy(moesim_trace *in, const char *path, const moesim_copy_selection *selection,
                               const char *source_digest, const moesim_writer_options *options, moesim_copy_result *result,
                               moesim_error *err)
@@ -231,12 +270,7 @@ moesim_code moesim_trace_copy(moesim_trace *in, const char *path, const moesim_c
         code = prepare(&c, selection, source_digest, err);
     if (code == MOESIM_OK)
         code = write_copy(&c, path, options, err);
-    moesim_cursor_close(&c.cursor);
-    free(c.number);
-    free(c.expert);
-    free(c.gate);
-    free(c.prob);
-    free(c.residency);
+    release(&c);
     if (code == MOESIM_OK && result != NULL)
         *result = c.result;
     return code;

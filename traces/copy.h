@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Copies a trace, or the part of it that a selection names, into a new file: the core of `trace select` and `trace convert`.
+ * Copies a trace, or the part of it that a selection names, into a new file: the core of `trace select`, `trace convert`,
+ * `trace merge` and `trace salvage`.
  * Attributes are kept, `source_digest` becomes the digest of the input. Memory is bounded whatever the length of the trace
  * or of a pass. One thread.
  */
@@ -26,6 +27,12 @@ typedef struct moesim_copy_result {
 moesim_code moesim_trace_copy(moesim_trace *in, const char *path, const moesim_copy_selection *selection,
                               const char *source_digest, const moesim_writer_options *options, moesim_copy_result *result,
                               moesim_error *err);
+
+/* Appends all passes of `in` to an open writer of the same shape, to which requests first_request … were declared; columns that
+ * the writer lacks are left out. forward_shift is added to the number of every forward call, modulo 2^64. result counts passes
+ * and rows on. */
+moesim_code moesim_trace_append(moesim_trace *in, moesim_writer *writer, uint32_t first_request, uint64_t forward_shift,
+                                moesim_copy_result *result, moesim_error *err);
 
 /* MOESIM_E_USAGE if both names lead to the same file. */
 moesim_code moesim_refuse_same_file(const char *in, const char *out, moesim_error *err);

@@ -185,6 +185,11 @@ moesim_code moesim_writer_create(const char *path, const moesim_trace_info *info
     return MOESIM_OK;
 }
 
+moesim_code moesim_writer_source(moesim_writer *w, const char *source_digest, moesim_error *err)
+{
+    return moesim_sink_text(&w->file, "source_digest", source_digest, err);
+}
+
 moesim_code moesim_writer_request(moesim_writer *w, const moesim_trace_request *request, moesim_error *err)
 {
     char workload[sizeof request->workload] = "";

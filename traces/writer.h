@@ -24,6 +24,9 @@ moesim_code moesim_writer_create(const char *path, const moesim_trace_info *info
                                  const uint64_t *expert_bytes, const moesim_writer_options *options, moesim_writer **out,
                                  moesim_error *err);
 
+/* Sets source_digest to a text of any length, as the digests of several sources are; info's must be "". */
+moesim_code moesim_writer_source(moesim_writer *w, const char *source_digest, moesim_error *err);
+
 /* One request; requests are numbered in the order of these calls. */
 moesim_code moesim_writer_request(moesim_writer *w, const moesim_trace_request *request, moesim_error *err);
 

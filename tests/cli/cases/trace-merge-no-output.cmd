@@ -1,0 +1,1 @@
+moesim trace merge sample.h5 sample.h5
