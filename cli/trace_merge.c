@@ -33,11 +33,11 @@ static const moesim_arg args[] = {
 const moesim_usage moesim_usage_trace_merge = {
     .command = "moesim trace merge",
     .synopsis = "TRACE… -o OUT [options]",
-    .summary = "Puts the requests of several traces of one model into one trace, in the order given and numbered anew. The "
-               "traces must agree in what describes the model and how it was recorded; the first difference is an error that "
-               "names both files. Gate scores, confidences, router scores, token ids, times and residency are kept where all have "
-               "them; what is left out is said. source_digest becomes the digests of all parts. Merging one trace gives the "
-               "bytes that 'moesim trace convert' writes.",
+    .summary = "Puts the requests of several traces of one model into one trace, in the order given and numbered "
+               "anew. The traces must agree in what describes the model and how it was recorded; the first "
+               "difference is an error that names both files. Gate scores, confidences, router scores, token ids, "
+               "times and residency are kept where all have them; what is left out is said. source_digest becomes "
+               "the digests of all parts. Merging one trace gives the bytes that 'moesim trace convert' writes.",
     .examples = "  moesim trace merge gsm8k.h5 humaneval.h5 mbpp.h5 -o all.h5\n"
                 "  moesim trace merge run?.h5 -o all.h5 --model LLaDA2.0-mini\n",
     .args = args,
