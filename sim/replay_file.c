@@ -257,17 +257,29 @@ static moesim_code place_plan(moesim_replay_file *out, moesim_replay_plan *plan,
     return MOESIM_OK;
 }
 
+/* Each grid executes full residency beside its own cells: what another part has of it are further repeats. The same times
+ * are the same execution, given twice. */
+static bool further_repeat(const moesim_replay_file *out, size_t found, moesim_replay_cell *c)
+{
+    const moesim_replay_plan *p = &out->plan[c->plan];
+    if (!p->full || memcmp(out->cell[found].ns, c->ns, (size_t)p->num_events * sizeof *c->ns) == 0)
+        return false;
+    while (moesim_replay_find_cell(out, c->plan, c->bandwidth_cap, c->mode, c->repeat) < out->num_cells)
+        c->repeat++;
+    return true;
+}
+
 static moesim_code take_cells(moesim_replay_file *out, moesim_replay_file *part, const uint32_t *place, uint32_t session,
                               const char *path, moesim_error *err)
 {
     for (size_t i = 0; i < part->num_cells; i++) {
         moesim_replay_cell *c = &part->cell[i];
-        const uint32_t plan = place[c->plan];
-        if (moesim_replay_find_cell(out, plan, c->bandwidth_cap, c->mode, c->repeat) < out->num_cells)
+        c->plan = place[c->plan];
+        const size_t found = moesim_replay_find_cell(out, c->plan, c->bandwidth_cap, c->mode, c->repeat);
+        if (found < out->num_cells && !further_repeat(out, found, c))
             return moesim_fail(err, MOESIM_E_USAGE, "%s: cell %u (policy %s, %llu slots, repeat %u) is in a file before it, "
-                               "too; give each part once", path, c->order, out->plan[plan].policy,
-                               (unsigned long long)out->plan[plan].cache, c->repeat);
-        c->plan = plan;
+                               "too; give each part once", path, c->order, out->plan[c->plan].policy,
+                               (unsigned long long)out->plan[c->plan].cache, c->repeat);
         c->session += session;
         if (moesim_replay_add_cell(out, c, err) != MOESIM_OK)
             return err->code;
@@ -294,7 +306,17 @@ static moesim_code take_part(moesim_replay_file *out, moesim_replay_file *part, 
 static int by_order(const void *a, const void *b)
 {
     const moesim_replay_cell *x = a, *y = b;
+    if (x->session != y->session && x->order == y->order)
+        return x->session < y->session ? -1 : 1;
     return x->order < y->order ? -1 : x->order > y->order;
+}
+
+/* Parts of one grid all plan for the whole of it; grids that are each complete are complete together. */
+static void plan_cells(moesim_replay_file *out, bool partial)
+{
+    uint64_t *planned = &out->config.planned_cells;
+    if (!partial || *planned < out->num_cells)
+        *planned = out->num_cells;
 }
 
 moesim_code moesim_replay_merge(moesim_replay_file *part, const char *const *path, size_t n, moesim_replay_file *out,
@@ -306,15 +328,18 @@ moesim_code moesim_replay_merge(moesim_replay_file *part, const char *const *pat
     for (size_t i = 1; i < n && code == MOESIM_OK; i++)
         if (moesim_replay_same(&part[0].config, &part[i].config, difference, sizeof difference) != MOESIM_OK)
             code = moesim_fail(err, MOESIM_E_USAGE, "%s and %s are not parts of one grid: %s", path[0], path[i], difference);
+    bool partial = n > 0 && moesim_replay_file_partial(&part[0]);
     if (code == MOESIM_OK && n > 0) {
         out->config = part[0].config;
         memset(&part[0].config, 0, sizeof part[0].config);
     }
     for (size_t i = 0; i < n && code == MOESIM_OK; i++) {
+        partial |= i > 0 && moesim_replay_file_partial(&part[i]);
         if (part[i].config.planned_cells > out->config.planned_cells)
             out->config.planned_cells = part[i].config.planned_cells;
         code = take_part(out, &part[i], path[i], err);
     }
+    plan_cells(out, partial);
     if (code == MOESIM_OK && out->num_cells > 0)
         qsort(out->cell, out->num_cells, sizeof *out->cell, by_order);
     for (size_t i = 0; i < n; i++)

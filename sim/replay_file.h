@@ -115,7 +115,8 @@ moesim_code moesim_replay_file_read(const char *path, moesim_replay_file *out, m
 moesim_code moesim_replay_same(const moesim_replay_config *a, const moesim_replay_config *b, char *difference, size_t bytes);
 
 /* Union of n parts of one grid into *out (which need not be initialised). The parts are left empty. A cell that two parts have
- * is an error that names both paths, as is a plan that was decided differently. */
+ * is an error that names the later path, as is a plan that was decided differently; executions of full residency become further
+ * repeats, unless their times are the same. */
 moesim_code moesim_replay_merge(moesim_replay_file *part, const char *const *path, size_t n, moesim_replay_file *out,
                                 moesim_error *err);
 

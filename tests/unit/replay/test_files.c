@@ -110,6 +110,37 @@ START_TEST(parts)
 }
 END_TEST
 
+/* Two grids, each with full residency beside its own cells. */
+START_TEST(two_grids)
+{
+    moesim_error err = MOESIM_ERROR_INIT;
+    moesim_replay_file part[2], all;
+    const char *path[] = {"a.h5", "b.h5"};
+    for (uint32_t p = 0; p < 2; p++) {
+        fill_file(&part[p], 2, 0);
+        part[p].plan[0].full = true;
+        part[p].config.planned_cells = 2;
+        part[p].cell[0].ns[5] = 7 + p;
+    }
+    part[1].cell[1].ns[0] = 3;
+    WORKS(moesim_replay_merge(part, path, 2, &all, &err));
+    ck_assert_uint_eq(all.num_cells, 4);
+    ck_assert_uint_eq(all.num_plans, 1);
+    ck_assert(!moesim_replay_file_partial(&all));
+    for (uint32_t i = 0; i < 4; i++) {
+        ck_assert_uint_eq(all.cell[i].order, i / 2);
+        ck_assert_uint_eq(all.cell[i].session, i % 2);
+        ck_assert_uint_eq(all.cell[i].repeat, i % 2 == 0 ? i / 2 : 2 + i / 2);
+    }
+    moesim_replay_file_fini(&all);
+    for (uint32_t p = 0; p < 2; p++) {
+        fill_file(&part[p], 2, 0);
+        part[p].plan[0].full = true;
+    }
+    REFUSED(moesim_replay_merge(part, path, 2, &all, &err), MOESIM_E_USAGE, "b.h5: cell 0");
+}
+END_TEST
+
 /* Numbers that fit and cannot have been measured. */
 START_TEST(impossible)
 {
@@ -175,6 +206,7 @@ int main(void)
     tcase_set_timeout(cases, 120);
     tcase_add_test(cases, round_trip);
     tcase_add_test(cases, parts);
+    tcase_add_test(cases, two_grids);
     tcase_add_test(cases, impossible);
     tcase_add_test(cases, damage);
     suite_add_tcase(suite, cases);
