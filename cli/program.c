@@ -71,7 +71,7 @@ int moesim_program_run(const moesim_program *program, int argc, char **argv)
     if (code == MOESIM_OK)
         code = flush_output(&err);
     moesim_output_discard_all();
-    if (code != MOESIM_OK && err.text[0] != '\0')       /* without text: moesim-device has said it */
+    if (code != MOESIM_OK && err.text[0] != '\0')       /* without text: it is said already */
         moesim_log(MOESIM_LOG_ERROR, "%s", err.text);
     return moesim_exit_status(code);
 }

@@ -19,6 +19,7 @@ static const moesim_command commands[] = {
     { "head", &moesim_usage_trace_head, moesim_cmd_trace_head },
     { "select", &moesim_usage_trace_select, moesim_cmd_trace_select },
     { "convert", &moesim_usage_trace_convert, moesim_cmd_trace_convert },
+    { "diff", &moesim_usage_trace_diff, moesim_cmd_trace_diff },
     { "merge", &moesim_usage_trace_merge, moesim_cmd_trace_merge },
     { "import", &moesim_usage_trace_import, moesim_cmd_trace_import },
     { "gen", &moesim_usage_trace_gen, moesim_cmd_trace_gen },
