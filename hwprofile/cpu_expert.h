@@ -17,11 +17,11 @@
 
 typedef struct moesim_cpu_config {
     uint32_t threads;            /* 0: one a physical core that this process may use (affinity, cgroup quota), at least 1 */
-    const char *isa;             /* moesim_cpu_isas, or NULL: the best that this CPU has */
+    const char *isa;             /* moesim_cpu_isas, or NULL: the last of them */
     const char *cpus;            /* "0-7,16": where the threads are pinned; NULL: the allowed ones; "none": not pinned */
 } moesim_cpu_config;
 
-/* Names from plain to best: "plain", "avx2", "avx512", "avx512bf16"[, "amx"]; NULL-ended; those that this CPU can run. */
+/* Of "plain", "avx2", "avx512", "amx", "avx512bf16" those that this CPU can run; NULL-ended. The last is the default. */
 const char *const *moesim_cpu_isas(void);
 
 typedef struct moesim_cpu_team moesim_cpu_team;

@@ -53,14 +53,20 @@ static uint64_t plain_read(const void *data, size_t bytes)
     return all;
 }
 
-const moesim_cpu_kernel moesim_cpu_plain = { "plain", plain_supported, sizeof(float), plain_prepare, plain_block, plain_read };
+const moesim_cpu_kernel moesim_cpu_plain = { "plain", plain_supported, sizeof(float), plain_prepare, plain_block, plain_read,
+                                             NULL };
 
 /* ---- choice ------------------------------------------------------------------------------------------------------ */
 
+/* Of those that this CPU has the last is chosen where none is asked for. */
 static const moesim_cpu_kernel *const kernels[] = {
     &moesim_cpu_plain,
 #if defined(__x86_64__)
-    &moesim_cpu_avx2, &moesim_cpu_avx512, &moesim_cpu_avx512bf16,
+    &moesim_cpu_avx2, &moesim_cpu_avx512,
+#if defined(MOESIM_AMX)
+    &moesim_cpu_amx,             /* before the next, so only when asked for */
+#endif
+    &moesim_cpu_avx512bf16,
 #endif
 };
 

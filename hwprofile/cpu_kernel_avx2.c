@@ -86,6 +86,7 @@ static bool supported(void)
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 }
 
-const moesim_cpu_kernel moesim_cpu_avx2 = { "avx2", supported, sizeof(float), prepare, kernel_block, kernel_read };
+const moesim_cpu_kernel moesim_cpu_avx2 = { "avx2", supported, sizeof(float), prepare, kernel_block, kernel_read,
+                                            NULL };
 
 #endif

@@ -81,6 +81,7 @@ static bool supported(void)
     return __builtin_cpu_supports("avx512f");
 }
 
-const moesim_cpu_kernel moesim_cpu_avx512 = { "avx512", supported, sizeof(float), prepare, kernel_block, kernel_read };
+const moesim_cpu_kernel moesim_cpu_avx512 = { "avx512", supported, sizeof(float), prepare, kernel_block, kernel_read,
+                                              NULL };
 
 #endif

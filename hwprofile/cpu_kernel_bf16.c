@@ -73,6 +73,19 @@ static bool supported(void)
 }
 
 const moesim_cpu_kernel moesim_cpu_avx512bf16 = { "avx512bf16", supported, sizeof(uint16_t), prepare, kernel_block,
-                                                  kernel_read };
+                                                  kernel_read, NULL };
+
+#if defined(MOESIM_AMX)
+
+static bool amx_supported(void)
+{
+    return supported() && moesim_cpu_amx_tiles.supported();
+}
+
+/* Tiles multiply experts; whatever else is asked of a kernel, the vectors do. */
+const moesim_cpu_kernel moesim_cpu_amx = { "amx", amx_supported, sizeof(uint16_t), prepare, kernel_block, kernel_read,
+                                           &moesim_cpu_amx_tiles };
+
+#endif
 
 #endif

@@ -16,6 +16,29 @@
 #define MOESIM_CPU_TOKENS 4u
 #define MOESIM_CPU_SIZE_MAX 65536u   /* hidden and intermediate */
 
+/* Rows of each of two matrices, and tokens, of one call where tiles multiply. */
+#define MOESIM_CPU_TILE_ROWS 16u
+#define MOESIM_CPU_TILE_TOKENS 32u
+
+/* rows of k weights, one after another, at a and as many at b; rows 0: none. */
+typedef struct moesim_cpu_pair {
+    const uint16_t *a, *b;
+    uint32_t rows;               /* up to MOESIM_CPU_TILE_ROWS */
+} moesim_cpu_pair;
+
+/* Matrix tiles: many rows and tokens at a time. */
+typedef struct moesim_cpu_tiles {
+    bool (*supported)(void);     /* asks the system for them when called first */
+    /* Activations x[row[0..tokens-1]] of k (a multiple of 64), row NULL: x[0..tokens-1], into the order that `products` reads:
+     * tokens·k elements at out, 64-byte aligned. */
+    void (*pack)(const uint16_t *x, const uint16_t *row, uint32_t tokens, uint32_t k, void *out);
+    /* out[0][r][t] = a[r] · x[t] and out[1][r][t] = b[r] · x[t] for 1..32 packed tokens, the first a multiple of 32. `next` is
+     * fetched into the cache meanwhile. Leaves the calling thread's tiles in use. */
+    void (*products)(const moesim_cpu_pair *now, const moesim_cpu_pair *next, uint32_t k, const void *x, uint32_t tokens,
+                     float out[2][MOESIM_CPU_TILE_ROWS][MOESIM_CPU_TILE_TOKENS]);
+    void (*release)(void);       /* of the calling thread */
+} moesim_cpu_tiles;
+
 /* One instruction set. Each sum of products is taken in an order that depends on k alone. */
 typedef struct moesim_cpu_kernel {
     const char *name;
@@ -29,12 +52,14 @@ typedef struct moesim_cpu_kernel {
                   float out[MOESIM_CPU_ROWS][MOESIM_CPU_TOKENS]);
     /* Reads everything; the result depends on all of it. bytes is a multiple of 64, data 64-byte aligned. */
     uint64_t (*read)(const void *data, size_t bytes);
+    const moesim_cpu_tiles *tiles;       /* for experts, instead of prepare and block; NULL: none. Elements are bf16 */
 } moesim_cpu_kernel;
 
-/* NULL-ended, from plain to best; x86 only but for plain. */
-extern const moesim_cpu_kernel moesim_cpu_plain, moesim_cpu_avx2, moesim_cpu_avx512, moesim_cpu_avx512bf16;
+/* x86 only but for plain; amx where the compiler knows it (MOESIM_AMX). */
+extern const moesim_cpu_kernel moesim_cpu_plain, moesim_cpu_avx2, moesim_cpu_avx512, moesim_cpu_avx512bf16, moesim_cpu_amx;
+extern const moesim_cpu_tiles moesim_cpu_amx_tiles;
 
-/* name NULL: the best that this CPU has. USAGE errors list what it has. */
+/* name NULL: the last of moesim_cpu_isas. USAGE errors list what it has. */
 moesim_code moesim_cpu_kernel_find(const char *name, const moesim_cpu_kernel **out, moesim_error *err);
 
 /* What the threads of a team share while they compute. */

@@ -164,21 +164,78 @@ static void chunk_down(const moesim_cpu_crew *crew, const struct phase *p, uint3
     }
 }
 
+/* What one call of the tiles takes from row i on: rows of gate and of up, or the two halves of rows of down. */
+static moesim_cpu_pair pair_at(const struct phase *p, uint32_t i, uint32_t end)
+{
+    const uint32_t left = end > i ? end - i : 0, most = p->up != NULL ? MOESIM_CPU_TILE_ROWS : 2 * MOESIM_CPU_TILE_ROWS;
+    const uint32_t rows = left < most ? left : most;
+    const uint16_t *first = p->gate + (size_t)i * p->k;
+    if (p->up != NULL)
+        return (moesim_cpu_pair){ first, p->up + (size_t)i * p->k, rows };
+    return (moesim_cpu_pair){ first, first + (size_t)(rows / 2) * p->k, rows / 2 };
+}
+
+/* Where the sums of `rows` rows from i on, and of n tokens from t on, belong. */
+static void store_tiles(const struct phase *p, uint32_t i, uint32_t rows, uint32_t t, uint32_t n,
+                        float sum[2][MOESIM_CPU_TILE_ROWS][MOESIM_CPU_TILE_TOKENS])
+{
+    for (uint32_t j = 0; j < n; j++) {
+        const size_t at = (size_t)(t + j) * p->total + i;
+        for (uint32_t r = 0; r < rows; r++) {
+            if (p->up != NULL) {
+                p->between[at + r] = activate(sum[0][r][j], sum[1][r][j]);
+            } else {
+                p->y[at + r] = sum[0][r][j];
+                p->y[at + rows + r] = sum[1][r][j];
+            }
+        }
+    }
+}
+
+static void chunk_tiles(const moesim_cpu_crew *crew, const struct phase *p, uint32_t begin, uint32_t end, uint32_t more)
+{
+    const moesim_cpu_pair none = { NULL, NULL, 0 };
+    const uint32_t step = p->up != NULL ? MOESIM_CPU_TILE_ROWS : 2 * MOESIM_CPU_TILE_ROWS;
+    for (uint32_t t = 0; t < p->tokens; t += MOESIM_CPU_TILE_TOKENS) {
+        const uint32_t n = p->tokens - t < MOESIM_CPU_TILE_TOKENS ? p->tokens - t : MOESIM_CPU_TILE_TOKENS;
+        for (uint32_t i = begin; i < end; i += step) {
+            const moesim_cpu_pair now = pair_at(p, i, end), next = t == 0 ? pair_at(p, i + step, more) : none;
+            float sum[2][MOESIM_CPU_TILE_ROWS][MOESIM_CPU_TILE_TOKENS];
+            crew->kernel->tiles->products(&now, &next, p->k, p->x + (size_t)t * p->k * crew->kernel->element, n, sum);
+            store_tiles(p, i, now.rows, t, n, sum);
+        }
+    }
+}
+
 static void run_phase(moesim_cpu_crew *crew, uint32_t thread, const struct phase *p)
 {
+    void (*const chunk)(const moesim_cpu_crew *, const struct phase *, uint32_t, uint32_t, uint32_t) =
+        crew->kernel->tiles != NULL ? chunk_tiles : p->up != NULL ? chunk_up : chunk_down;
     for (uint32_t i = 0; i < crew->threads; i++) {
         const uint32_t owner = (thread + i) % crew->threads;
         uint32_t begin, end, first, last;
         moesim_cpu_team_share(p->total, owner, crew->threads, &first, &last);
         while (take(crew, p, owner, &begin, &end))
-            (p->up != NULL ? chunk_up : chunk_down)(crew, p, begin, end, i == 0 ? last : end);
+            chunk(crew, p, begin, end, i == 0 ? last : end);
     }
 }
 
-static uint32_t chunk_rows(size_t bytes_a_row)
+/* A multiple of what one call of the kernel takes, so that the tiles of a chunk are full ones. */
+static uint32_t chunk_rows(size_t bytes_a_row, uint32_t unit)
 {
-    const size_t rows = CHUNK_BYTES / bytes_a_row / MOESIM_CPU_ROWS * MOESIM_CPU_ROWS;
-    return rows < MOESIM_CPU_ROWS ? MOESIM_CPU_ROWS : (uint32_t)rows;
+    const size_t rows = CHUNK_BYTES / bytes_a_row / unit * unit;
+    return rows < unit ? unit : (uint32_t)rows;
+}
+
+/* Activations x[row[0..n-1]], row NULL: x[0..n-1], in the kernel's form. */
+static void prepare(const moesim_cpu_kernel *kernel, const uint16_t *x, const uint16_t *row, uint32_t n, uint32_t k, char *out)
+{
+    if (kernel->tiles != NULL) {
+        kernel->tiles->pack(x, row, n, k, out);
+        return;
+    }
+    for (uint32_t t = 0; t < n; t++)
+        kernel->prepare(x + (size_t)(row != NULL ? row[t] : t) * k, k, out + (size_t)t * k * kernel->element);
 }
 
 static void barrier(moesim_cpu_crew *crew, uint64_t all)
@@ -195,25 +252,25 @@ static void barrier(moesim_cpu_crew *crew, uint64_t all)
 void moesim_cpu_crew_pass(moesim_cpu_crew *crew, uint32_t thread, const moesim_cpu_job *job, const uint16_t *x, uint32_t first,
                           uint32_t n, uint64_t number)
 {
-    const size_t element = crew->kernel->element, matrix = (size_t)crew->hidden * crew->intermediate;
+    const moesim_cpu_kernel *kernel = crew->kernel;
+    const size_t matrix = (size_t)crew->hidden * crew->intermediate;
+    const uint32_t unit = kernel->tiles != NULL ? MOESIM_CPU_TILE_ROWS : MOESIM_CPU_ROWS;
     char *prepared = crew->prepared + thread * crew->prepared_bytes;
     struct phase p = { .number = 2 * number + 1, .total = crew->intermediate, .k = crew->hidden,
-                       .chunk = chunk_rows(2 * crew->hidden * sizeof(uint16_t)), .gate = job->weights,
+                       .chunk = chunk_rows(2 * crew->hidden * sizeof(uint16_t), unit), .gate = job->weights,
                        .up = job->weights + matrix, .tokens = n, .x = prepared, .between = crew->between[number % 2] };
-    for (uint32_t t = 0; t < n; t++)
-        crew->kernel->prepare(x + (size_t)job->row[first + t] * crew->hidden, crew->hidden,
-                              prepared + t * crew->hidden * element);
+    prepare(kernel, x, job->row + first, n, crew->hidden, prepared);
     run_phase(crew, thread, &p);
     barrier(crew, (number + 1) * crew->threads);
-    for (uint32_t t = 0; t < n; t++)
-        crew->kernel->prepare(p.between + (size_t)t * crew->intermediate, crew->intermediate,
-                              prepared + t * crew->intermediate * element);
+    prepare(kernel, p.between, NULL, n, crew->intermediate, prepared);
     p.number++;
     p.total = crew->hidden;
     p.k = crew->intermediate;
-    p.chunk = chunk_rows(crew->intermediate * sizeof(uint16_t));
+    p.chunk = chunk_rows(crew->intermediate * sizeof(uint16_t), kernel->tiles != NULL ? 2 * unit : unit);
     p.gate = job->weights + 2 * matrix;
     p.up = NULL;
     p.y = job->y + (size_t)first * crew->hidden;
     run_phase(crew, thread, &p);
+    if (kernel->tiles != NULL)
+        kernel->tiles->release();
 }

@@ -138,6 +138,72 @@ START_TEST(shapes)
 }
 END_TEST
 
+/* One expert of all rows, for many numbers of tokens, with the instruction set against the reference. */
+static void check_tokens(const char *isa, uint32_t threads, uint32_t hidden, uint32_t intermediate)
+{
+    static const uint32_t counts[] = { 1, 2, 3, 4, 5, 15, 16, 17, 31, 32, 33, 47, 48, 49, 63, 64, 65, 97 };
+    enum { MOST = 97 };
+    uint16_t *w = malloc(3 * (size_t)hidden * intermediate * sizeof *w), *in = malloc((size_t)MOST * hidden * sizeof *in);
+    float *y = malloc((size_t)MOST * hidden * sizeof *y);
+    double *want = malloc((size_t)MOST * hidden * sizeof *want);
+    uint16_t row[MOST];
+    for (uint16_t i = 0; i < MOST; i++)
+        row[i] = (uint16_t)(MOST - 1 - i);
+    moesim_pool_fill(w, 5, 1, hidden, intermediate, 3, NULL);
+    moesim_inputs_fill(in, MOST, hidden, 3);
+    moesim_cpu_reference(w, hidden, intermediate, in, row, MOST, want);
+    moesim_cpu_team *team = team_of(isa, threads, hidden, intermediate, MOST);
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        const moesim_cpu_job job = { w, row, counts[i], y };
+        memset(y, 0xff, (size_t)MOST * hidden * sizeof *y);
+        moesim_cpu_team_start(team, &job, 1, in);
+        moesim_cpu_team_wait(team);
+        const double error = device_error(y, want, counts[i], hidden);
+        ck_assert_msg(error < 1e-3, "%s, %u threads, %u x %u, %u tokens: relative error %g", isa, threads, hidden, intermediate,
+                      counts[i], error);
+        ck_assert(device_untouched(y, (size_t)counts[i] * hidden, (size_t)MOST * hidden));
+    }
+    moesim_cpu_team_destroy(&team);
+    free(w);
+    free(in);
+    free(y);
+    free(want);
+}
+
+/* Tiles: ends of 16 and 32 rows and tokens that are no full ones. */
+START_TEST(tiles)
+{
+    bool there = false;
+    for (const char *const *isa = moesim_cpu_isas(); *isa != NULL; isa++)
+        there = there || strcmp(*isa, "amx") == 0;
+    if (!there) {
+        moesim_error err = MOESIM_ERROR_INIT;
+        moesim_cpu_team *team = NULL;
+        const moesim_cpu_config config = { .isa = "amx" };
+        ck_assert_int_eq(moesim_cpu_team_create(&config, HIDDEN, INTERMEDIATE, 1, &team, &err), MOESIM_E_USAGE);
+        ck_assert_msg(strstr(err.text, "no instruction set 'amx'") != NULL, "%s", err.text);
+        fprintf(stderr, "skipped: amx: this CPU, its system or this build has none\n");
+        return;
+    }
+    check_tokens("amx", 1, 320, 192);
+    check_tokens("amx", 3, 192, 320);
+    check_tokens("amx", 7, 448, 64);
+    check_tokens("amx", 12, 64, 448);
+}
+END_TEST
+
+/* Without a name the last of the list. */
+START_TEST(default_isa)
+{
+    const char *const *isa = moesim_cpu_isas();
+    while (isa[1] != NULL)
+        isa++;
+    moesim_cpu_team *team = team_of(NULL, 1, HIDDEN, INTERMEDIATE, 1);
+    ck_assert_str_eq(moesim_cpu_team_isa(team), *isa);
+    moesim_cpu_team_destroy(&team);
+}
+END_TEST
+
 /* Many starts, with pauses long enough for the threads to fall asleep, and none at all. */
 START_TEST(starts)
 {
@@ -245,4 +311,4 @@ START_TEST(places)
 }
 END_TEST
 
-RUN_TESTS("kernel", reference, same_bytes, shapes, starts, helpers, refusals, places)
+RUN_TESTS("kernel", reference, same_bytes, shapes, tiles, default_isa, starts, helpers, refusals, places)
