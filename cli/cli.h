@@ -34,6 +34,7 @@ MOESIM_COMMAND(trace_select);
 MOESIM_COMMAND(trace_convert);
 MOESIM_COMMAND(trace_merge);
 MOESIM_COMMAND(trace_diff);
+MOESIM_COMMAND(trace_salvage);
 MOESIM_COMMAND(trace_import);
 MOESIM_COMMAND(trace_gen);
 MOESIM_COMMAND(compare);

@@ -21,6 +21,7 @@ static const moesim_command commands[] = {
     { "convert", &moesim_usage_trace_convert, moesim_cmd_trace_convert },
     { "diff", &moesim_usage_trace_diff, moesim_cmd_trace_diff },
     { "merge", &moesim_usage_trace_merge, moesim_cmd_trace_merge },
+    { "salvage", &moesim_usage_trace_salvage, moesim_cmd_trace_salvage },
     { "import", &moesim_usage_trace_import, moesim_cmd_trace_import },
     { "gen", &moesim_usage_trace_gen, moesim_cmd_trace_gen },
     { NULL, NULL, NULL },

@@ -106,6 +106,7 @@ hid_t moesim_h5_type_id(enum moesim_h5_type type)
 /* ---- the first bytes, without HDF5 --------------------------------------------------------------------------------- */
 
 #define HEAD_BYTES 48   /* superblock versions 2 and 3 */
+#define OPEN_FOR_WRITING 0x5u   /* consistency flags of version 3: open by a writer, by a single writer beside readers */
 
 static uint64_t get_u64(const unsigned char *p)
 {
@@ -127,6 +128,9 @@ static moesim_code check_superblock(const unsigned char *head, bool old_format, 
     if (head[9] != 8 || head[10] != 8)
         return moesim_fail(err, MOESIM_E_FORMAT, "%s: HDF5 addresses of %u and lengths of %u bytes; only 8 are supported",
                            path, head[9], head[10]);
+    if (head[8] == 3 && (head[11] & OPEN_FOR_WRITING) != 0)
+        return moesim_fail(err, MOESIM_E_FORMAT, "%s: the file is marked as open for writing: its program is still running, or "
+                           "was killed; then `moesim trace salvage IN OUT` closes a trace", path);
     const uint64_t base = get_u64(head + 12), end = get_u64(head + 28), root = get_u64(head + 36);
     if (base != 0)
         return moesim_fail(err, MOESIM_E_FORMAT, "%s: HDF5 base address %llu; files with a user block are not supported",

@@ -26,7 +26,8 @@ static moesim_code open_all(moesim_trace *t, const moesim_trace_options *options
     if (code == MOESIM_OK) {
         t->info.file_bytes = t->file.bytes;
         t->info.superblock_old = t->file.old;
-        code = moesim_reader_header(t, options != NULL && options->salvage, err);
+        t->salvage = options != NULL && options->salvage;
+        code = moesim_reader_header(t, err);
     }
     if (code == MOESIM_OK)
         code = moesim_reader_shapes(t, err);

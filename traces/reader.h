@@ -34,13 +34,22 @@ struct moesim_trace {
     int32_t *layer_ids;                               /* [M] */
     uint64_t *expert_bytes;                           /* [M] */
     moesim_trace_request *request;                    /* [Q] */
+    bool salvage;                                     /* columns may be of unlike length; the trace ends where one does */
+    uint64_t found_passes, found_rows, found_requests;    /* salvage: of the longest column */
+    moesim_error cut;                                 /* salvage: why the trace ends before its shortest column does */
 };
 
 /* Steps of opening; each assumes the ones before. */
-moesim_code moesim_reader_header(moesim_trace *trace, bool salvage, moesim_error *err);
+moesim_code moesim_reader_header(moesim_trace *trace, moesim_error *err);
 moesim_code moesim_reader_shapes(moesim_trace *trace, moesim_error *err);
 moesim_code moesim_reader_requests(moesim_trace *trace, moesim_error *err);
 moesim_code moesim_reader_passes(moesim_trace *trace, moesim_error *err);
 void moesim_reader_drop_passes(moesim_trace *trace);
+
+/* Salvage: the first `passes` passes, which are readable, and their rows are the trace from now on. */
+moesim_code moesim_reader_cut(moesim_trace *trace, uint64_t passes, moesim_error *err);
+
+/* Salvage: cursors opened from now on see `rows` rows; at most info.num_rows. */
+void moesim_reader_end_rows(moesim_trace *trace, uint64_t rows);
 
 #endif

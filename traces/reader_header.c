@@ -17,7 +17,7 @@ static moesim_code missing(const moesim_trace *t, const char *name, moesim_error
     return moesim_fail(err, MOESIM_E_FORMAT, "%s: attribute %s is missing, the format asks for it", t->info.path, name);
 }
 
-static moesim_code read_identity(moesim_trace *t, bool salvage, moesim_error *err)
+static moesim_code read_identity(moesim_trace *t, moesim_error *err)
 {
     moesim_text format;
     uint64_t version = 0, complete = 0;
@@ -39,10 +39,10 @@ static moesim_code read_identity(moesim_trace *t, bool salvage, moesim_error *er
                            "%s: attribute format_version is %llu, this program reads version 1; a newer program is needed",
                            t->info.path, (unsigned long long)version);
     code = moesim_h5_attr_u64(&t->file, "complete", &complete, &found, err);
-    if (code == MOESIM_OK && complete != 1 && !salvage)
+    if (code == MOESIM_OK && complete != 1 && !t->salvage)
         return moesim_fail(err, MOESIM_E_FORMAT,
                            "%s: attribute complete is %s: the recording was cut short (a recorder writes complete = 1 last); "
-                           "record it again",
+                           "`moesim trace salvage IN OUT` closes what is there",
                            t->info.path, found ? "not 1" : "missing");
     return code;
 }
@@ -107,7 +107,7 @@ static moesim_code read_texts(moesim_trace *t, moesim_error *err)
     return MOESIM_OK;
 }
 
-moesim_code moesim_reader_header(moesim_trace *trace, bool salvage, moesim_error *err)
+moesim_code moesim_reader_header(moesim_trace *trace, moesim_error *err)
 {
     moesim_trace_info *info = &trace->info;
     const struct {
@@ -117,7 +117,7 @@ moesim_code moesim_reader_header(moesim_trace *trace, bool salvage, moesim_error
                    {"expert_intermediate_size", &info->expert_intermediate_size},
                    {"shared_experts", &info->shared_experts}};
     bool found = false;
-    moesim_code code = read_identity(trace, salvage, err);
+    moesim_code code = read_identity(trace, err);
     if (code == MOESIM_OK)
         code = read_sizes(trace, err);
     if (code == MOESIM_OK)
@@ -138,6 +138,22 @@ static moesim_code expect(const moesim_trace *t, const moesim_h5_dataset *d, uin
         return MOESIM_OK;
     return moesim_fail(err, MOESIM_E_FORMAT, "%s: dimension %u of %s is %llu, but %s is %llu", t->info.path, i, d->name,
                        (unsigned long long)d->dim[i], of, (unsigned long long)want);
+}
+
+/* The same for the length of a column, which a recorder that was killed may have left unlike. */
+static moesim_code expect_length(const moesim_trace *t, const moesim_h5_dataset *d, uint64_t want, const char *of,
+                                 moesim_error *err)
+{
+    return t->salvage ? MOESIM_OK : expect(t, d, 0, want, of, err);
+}
+
+/* Salvage: the shortest column tells how many entries the trace has at most. */
+static void note_length(const moesim_trace *t, const moesim_h5_dataset *d, uint64_t length, uint64_t *least, uint64_t *most)
+{
+    if (!t->salvage || d->id < 0)
+        return;
+    *least = length < *least ? length : *least;
+    *most = length > *most ? length : *most;
 }
 
 #define BIT(kind) (1u << (kind))
@@ -168,7 +184,7 @@ static moesim_code open_rows(moesim_trace *t, moesim_error *err)
         moesim_code code = (rows[i].required ? moesim_h5_dataset_open : moesim_h5_dataset_open_optional)(
             &t->file, rows[i].name, rows[i].types, rows[i].rank, d, err);
         if (code == MOESIM_OK)
-            code = expect(t, d, 0, t->row[0].dim[0], "the number of rows in /routing/expert", err);
+            code = expect_length(t, d, t->row[0].dim[0], "the number of rows in /routing/expert", err);
         if (code == MOESIM_OK && rows[i].rank == 3)
             code = expect(t, d, 1, info->num_layers, "num_moe_layers", err);
         if (code == MOESIM_OK && rows[i].rank == 3)
@@ -177,8 +193,10 @@ static moesim_code open_rows(moesim_trace *t, moesim_error *err)
             return code;
         if (rows[i].has != NULL)
             *rows[i].has = d->id >= 0;
+        if (i == 0)
+            info->num_rows = d->dim[0];
+        note_length(t, d, d->dim[0], &info->num_rows, &t->found_rows);
     }
-    info->num_rows = t->row[0].dim[0];
     info->gate_is_f32 = info->has_gate && t->row[1].kind == MOESIM_H5_F32;
     info->has_confidence_values = info->has_confidence && !none;
     return MOESIM_OK;
@@ -206,9 +224,10 @@ static moesim_code open_passes(moesim_trace *t, moesim_error *err)
         if (code == MOESIM_OK && i == MOESIM_PASS_OFFSET)
             t->info.num_passes = d->dim[0] - 1;
         else if (code == MOESIM_OK)
-            code = expect(t, d, 0, t->info.num_passes, "the number of passes (entries of /pass/row_offset less one)", err);
+            code = expect_length(t, d, t->info.num_passes, "the number of passes (entries of /pass/row_offset less one)", err);
         if (code != MOESIM_OK)
             return code;
+        note_length(t, d, i == MOESIM_PASS_OFFSET ? d->dim[0] - 1 : d->dim[0], &t->info.num_passes, &t->found_passes);
     }
     t->info.has_forward = t->pass[MOESIM_PASS_FORWARD].dataset.id >= 0;
     t->info.has_pass_ns = t->pass[MOESIM_PASS_NS].dataset.id >= 0;

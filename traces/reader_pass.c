@@ -30,8 +30,14 @@ static moesim_code open_requests(moesim_trace *t, moesim_h5_column *columns, moe
                                                err);
     if (code != MOESIM_OK)
         return code;
-    const uint64_t n = columns[PROMPT].dataset.dim[0];
-    for (int i = 0; i < REQUEST_COLUMNS; i++)
+    uint64_t n = columns[PROMPT].dataset.dim[0];
+    for (int i = 0; i < REQUEST_COLUMNS && t->salvage; i++)
+        if (columns[i].dataset.id >= 0) {
+            const uint64_t length = columns[i].dataset.dim[0];
+            n = length < n ? length : n;
+            t->found_requests = length > t->found_requests ? length : t->found_requests;
+        }
+    for (int i = 0; i < REQUEST_COLUMNS && !t->salvage; i++)
         if (columns[i].dataset.id >= 0 && columns[i].dataset.dim[0] != n)
             return moesim_fail(err, MOESIM_E_FORMAT, "%s: dimension 0 of %s is %llu, but the number of requests in %s is %llu",
                                t->info.path, names[i], (unsigned long long)columns[i].dataset.dim[0], names[PROMPT],
@@ -182,8 +188,8 @@ static moesim_code check_pass(moesim_trace *t, uint64_t p, const moesim_pass *pa
         return moesim_fail(err, MOESIM_E_FORMAT, "%s: /pass/row_offset[%llu] is %llu, below the entry before it (%llu)", path,
                            at + 1, (unsigned long long)pass->row_end, (unsigned long long)pass->row_begin);
     if (pass->row_end > rows)
-        return moesim_fail(err, MOESIM_E_FORMAT, "%s: /pass/row_offset[%llu] is %llu, but /routing/expert has %llu rows", path,
-                           at + 1, (unsigned long long)pass->row_end, rows);
+        return moesim_fail(err, MOESIM_E_FORMAT, "%s: /pass/row_offset[%llu] is %llu, but %s has %llu rows", path, at + 1,
+                           (unsigned long long)pass->row_end, t->salvage ? "the shortest column" : "/routing/expert", rows);
     if (pass->kind > MOESIM_PASS_DUMMY)
         return moesim_fail(err, MOESIM_E_FORMAT,
                            "%s: /pass/kind[%llu] is %u, allowed are 0 prefill, 1 denoise, 2 commit, 3 dummy", path, at,
@@ -215,9 +221,39 @@ static moesim_code check_ends(moesim_trace *t, moesim_error *err)
     return code;
 }
 
+void moesim_reader_end_rows(moesim_trace *trace, uint64_t rows)
+{
+    for (int i = 0; i < MOESIM_ROW_COLUMNS; i++)
+        if (trace->row[i].id >= 0)
+            trace->row[i].dim[0] = rows;
+}
+
+moesim_code moesim_reader_cut(moesim_trace *trace, uint64_t passes, moesim_error *err)
+{
+    moesim_pass last = {.row_end = 0};
+    if (passes > 0 && moesim_trace_pass(trace, passes - 1, &last, err) != MOESIM_OK)
+        return err->code;
+    trace->info.num_passes = passes;
+    trace->info.num_rows = last.row_end;
+    moesim_reader_end_rows(trace, last.row_end);
+    return MOESIM_OK;
+}
+
+/* Salvage: the trace ends before the first pass that breaks a rule or cannot be read. */
+static bool ends_here(moesim_trace *t, uint64_t p, const moesim_pass *pass, moesim_code code, moesim_error *err)
+{
+    if (code == MOESIM_OK && p == 0 && pass->row_begin != 0)
+        code = moesim_fail(err, MOESIM_E_FORMAT, "%s: /pass/row_offset[0] is not 0", t->info.path);
+    if (code != MOESIM_E_FORMAT)
+        return false;
+    t->cut = *err;
+    *err = (moesim_error)MOESIM_ERROR_INIT;
+    return true;
+}
+
 moesim_code moesim_reader_passes(moesim_trace *trace, moesim_error *err)
 {
-    moesim_pass pass;
+    moesim_pass pass = {0};
     trace->cache = calloc(1, sizeof *trace->cache);
     if (trace->cache == NULL)
         return moesim_fail_nomem(err, "cache of passes", sizeof *trace->cache);
@@ -225,14 +261,16 @@ moesim_code moesim_reader_passes(moesim_trace *trace, moesim_error *err)
         if (p % BLOCK_PASSES == 0 && moesim_interrupted())
             return moesim_fail(err, MOESIM_E_INTERRUPTED, "interrupted");
         moesim_code code = moesim_trace_pass(trace, p, &pass, err);
-        if (code == MOESIM_OK && p == 0 && pass.row_begin != 0)
+        if (code == MOESIM_OK && p == 0 && pass.row_begin != 0 && !trace->salvage)
             break;   /* check_ends says it */
         if (code == MOESIM_OK)
             code = check_pass(trace, p, &pass, err);
+        if (trace->salvage && ends_here(trace, p, &pass, code, err))
+            return moesim_reader_cut(trace, p, err);
         if (code != MOESIM_OK)
             return code;
     }
-    return check_ends(trace, err);
+    return trace->salvage ? moesim_reader_cut(trace, trace->info.num_passes, err) : check_ends(trace, err);
 }
 
 void moesim_reader_drop_passes(moesim_trace *trace)

@@ -63,7 +63,8 @@ typedef struct moesim_pass {
 typedef struct moesim_trace moesim_trace;
 
 typedef struct moesim_trace_options {
-    bool salvage;                /* accept a file without `complete` (trace salvage alone) */
+    bool salvage;                /* trace salvage alone: accept a file without `complete` and columns of unlike length; the
+                                  * trace ends before the first pass that is not whole. err may not be NULL */
     const char *shown_path;      /* info.path, for messages and the digest, where the file is a converted copy of another;
                                   * NULL: path */
     bool old_format;             /* accept a superblock older than 2: only in a child process under memory and CPU limits,

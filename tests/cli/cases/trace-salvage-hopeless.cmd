@@ -1,0 +1,1 @@
+head -c 5000 sample.h5 >cut.h5; for f in cut.h5 bad.h5 none.h5 .; do moesim trace salvage $f out.h5; echo $?; done; cp sample.h5 a.h5; moesim trace salvage a.h5 ./a.h5; echo $?; cmp a.h5 sample.h5; ls -A
