@@ -14,19 +14,19 @@ import numpy as np
 NO_ROUTE = 65535            # id of a slot that routed to no expert
 KINDS = {"prefill": 0, "denoise": 1, "commit": 2, "dummy": 3}
 STATE_MAX = 3               # masked, committed now, committed earlier, edited now
-WIDE_ROWS, ROWS = 256, 8192  # rows of a chunk: of [M][K] columns, of all others
+WIDE_ROWS, ROWS = 256, 8192  # rows of a chunk: of [M][K] and [M][E] columns, of all others
 CHUNK_BYTES = 8 << 20       # wide chunks stay below
 ZSTD = 32015                # registered number of the HDF5 filter
 WORKLOAD = "S64"
 
-# dataset, type, width ('' a row, 'K' [M][K]), present if; in the order in which a piece is appended
+# dataset, type, width ('' a row, 'K' [M][K], 'E' [M][E]), present if; in the order in which a piece is appended
 ROW_COLUMNS = (("routing/expert", "<u2", "K", None), ("routing/gate", "gate", "K", "gates"),
+               ("routing/router_prob", "<f2", "E", "router_probs"),
                ("token/position", "<i4", "", None), ("token/state", "u1", "", None),
                ("token/confidence", "<f2", "", "confidences"), ("token/id", "<i4", "", "token_ids"))
 PASS_COLUMNS = (("pass/kind", "u1", "", None), ("pass/request", "<u4", "", None), ("pass/block", "<i4", "", None),
                 ("pass/step", "<i4", "", None), ("pass/forward", "<u8", "", "forwards"),
                 ("observed/pass_ns", "<u8", "", "pass_times"))
-TEXTS = ("model_id", "gate_kind", "confidence_kind")
 OPTIONAL = {"hidden_size": np.uint32, "expert_intermediate_size": np.uint32, "shared_experts": np.uint32,
             "commit_threshold": np.float64, "weight_dtype": str, "engine": str, "engine_version": str, "decoder": str,
             "dataset": str, "license": str, "created": str, "source_digest": str}
@@ -42,6 +42,21 @@ def _in_range(name, value, low, high):
     return int(value)
 
 
+def _new_file(path, groups):
+    """A file of HDF5's 1.10 format with empty groups, without time stamps: the same content, the same bytes."""
+    def timeless(kind):
+        properties = h5py.h5p.create(kind)
+        properties.set_obj_track_times(False)
+        return properties
+    access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
+    access.set_libver_bounds(h5py.h5f.LIBVER_V110, h5py.h5f.LIBVER_V110)
+    access.set_fclose_degree(h5py.h5f.CLOSE_STRONG)
+    f = h5py.File(h5py.h5f.create(os.fsencode(path), h5py.h5f.ACC_TRUNC, timeless(h5py.h5p.FILE_CREATE), access))
+    for name in groups:
+        h5py.h5g.create(f.id, name.encode(), gcpl=timeless(h5py.h5p.GROUP_CREATE))
+    return f
+
+
 class TraceWriter:
     """One trace file. `add_request` and `add_pass` buffer; `flush` appends; `close` marks the file complete.
 
@@ -49,8 +64,8 @@ class TraceWriter:
     """
 
     def __init__(self, path, *, model_id, num_experts, top_k, block_length, gate_kind, confidence_kind, moe_layer_id,
-                 expert_bytes, resident_bytes=None, gates="f16", token_ids=False, pass_times=False, forwards=False,
-                 attributes=None, compression="gzip", overwrite=False, flush_rows=4096):
+                 expert_bytes, resident_bytes=None, gates="f16", router_probs=False, token_ids=False, pass_times=False,
+                 forwards=False, attributes=None, compression="gzip", overwrite=False, flush_rows=4096):
         self.path = os.fspath(path)
         if os.path.exists(self.path) and not overwrite:
             raise Problem(f"{self.path} exists; remove it, or pass overwrite=True")
@@ -63,7 +78,7 @@ class TraceWriter:
         self.gate_type = {"f16": "<f2", "f32": "<f4", None: None}[gates]
         self.flush_rows = flush_rows
         self._has = {"gates": gates is not None, "confidences": confidence_kind != "none", "token_ids": token_ids,
-                     "pass_times": pass_times, "forwards": forwards, None: True}
+                     "router_probs": router_probs, "pass_times": pass_times, "forwards": forwards, None: True}
         self._filters = self._choose_filters(compression)
         self._pending = {name: [] for name, *_ in self._columns()}
         self._ends = []                 # row_offset values not yet in the file
@@ -102,7 +117,8 @@ class TraceWriter:
         unknown = sorted(set(optional) - set(OPTIONAL))
         if unknown:
             raise Problem(f"the format has no attribute {unknown[0]!r}; it has {', '.join(OPTIONAL)}")
-        with h5py.File(self.path, "w", libver=("v110", "v110")) as f:
+        groups = {"model", "request", *(name.split("/")[0] for name, *_ in self._columns())}
+        with _new_file(self.path, sorted(groups)) as f:
             f.attrs["format"] = "moe-routing-trace"
             for name, value in integers.items():
                 f.attrs[name] = np.uint32(value)
@@ -123,8 +139,11 @@ class TraceWriter:
             for name, kind in (("workload", WORKLOAD), ("prompt_tokens", "<u4"), ("output_tokens", "<u4")):
                 self._new_column(f, "request/" + name, kind, "")
 
+    def _inner(self, width):
+        return {"": (), "K": (self.layers, self.top_k), "E": (self.layers, self.experts)}[width]
+
     def _new_column(self, f, name, kind, width):
-        inner = (self.layers, self.top_k) if width else ()
+        inner = self._inner(width)
         row_bytes = np.dtype(kind).itemsize * int(np.prod(inner, dtype=np.int64))
         rows = max(1, min(WIDE_ROWS if width else ROWS, CHUNK_BYTES // row_bytes))
         f.create_dataset(name, (0,) + inner, dtype=kind, maxshape=(None,) + inner, chunks=(rows,) + inner,
@@ -144,22 +163,24 @@ class TraceWriter:
         self._fixed.add(request)
         self._requests_changed = True
 
-    def add_pass(self, kind, request, block, step, *, position, state, expert, gate=None, confidence=None, token_id=None,
-                 pass_ns=0, forward=0):
-        """One pass: position, state, confidence, token_id [R]; expert, gate [R, M, K] in the gate's own slot order.
+    def add_pass(self, kind, request, block, step, *, position, state, expert, gate=None, router_prob=None, confidence=None,
+                 token_id=None, pass_ns=0, forward=0):
+        """One pass: position, state, confidence, token_id [R]; expert, gate [R, M, K] in the gate's own slot order;
+        router_prob [R, M, E].
 
         The arrays are copied or kept unchanged; they are checked here (shapes) and by `flush` (values).
         """
         if request >= len(self._requests):
             raise Problem(f"request {request} was not declared by add_request")
         rows = len(position)
-        values = {"routing/expert": expert, "routing/gate": gate, "token/position": position, "token/state": state,
-                  "token/confidence": confidence, "token/id": token_id, "pass/kind": [KINDS.get(kind, kind)],
+        values = {"routing/expert": expert, "routing/gate": gate, "routing/router_prob": router_prob,
+                  "token/position": position, "token/state": state, "token/confidence": confidence, "token/id": token_id,
+                  "pass/kind": [KINDS.get(kind, kind)],
                   "pass/request": [request], "pass/block": [block], "pass/step": [step], "pass/forward": [forward],
                   "observed/pass_ns": [pass_ns]}
         ready = {}
         for name, type_, width, _ in self._columns():
-            inner = (self.layers, self.top_k) if width else ()
+            inner = self._inner(width)
             n = 1 if name[:4] in ("pass", "obse") else rows
             array = values[name]
             if array is None and name == "token/confidence":
@@ -199,6 +220,9 @@ class TraceWriter:
         confidence = piece.get("token/confidence")
         if confidence is not None and ((confidence < 0) | (confidence > 1)).any():
             raise Problem(f"a confidence outside 0..1 {where}: pass probabilities, not logits")
+        prob = piece.get("routing/router_prob")
+        if prob is not None and not np.isfinite(prob).all():
+            raise Problem(f"a router score that is not finite {where}")
         if (piece["token/position"] < 0).any() or (piece["token/state"] > STATE_MAX).any():
             raise Problem(f"a negative position or an unknown state {where}")
 

@@ -57,6 +57,23 @@ class Writing(TraceCase):
             self.assertEqual((expert.chunks, expert.maxshape), ((256, LAYERS, TOP_K), (None, LAYERS, TOP_K)))
             self.assertEqual((expert.shuffle, expert.compression, expert.fletcher32), (True, "gzip", True))
 
+    def test_router_probabilities(self):
+        writer, rng = open_writer(self.path, router_probs=True, flush_rows=10), np.random.default_rng(1)
+        writer.add_request("w", 0)
+        given = [rng.random((BLOCK, LAYERS, EXPERTS)) for _ in range(3)]
+        for i, prob in enumerate(given):
+            writer.add_pass("denoise", 0, 0, i, router_prob=prob, **random_pass(rng))
+        writer.close()
+        np.testing.assert_array_equal(load(self.path)["routing/router_prob"], np.concatenate(given).astype(np.float16))
+        self.assert_valid()
+        writer = open_writer(self.path, router_probs=True, overwrite=True)
+        writer.add_request("w", 0)
+        with self.assertRaisesRegex(Problem, "no /routing/router_prob"):
+            writer.add_pass("denoise", 0, 0, 0, **random_pass(rng))
+        writer.add_pass("denoise", 0, 0, 0, router_prob=np.full((BLOCK, LAYERS, EXPERTS), np.inf), **random_pass(rng))
+        with self.assertRaisesRegex(Problem, "router score that is not finite"):
+            writer.close()
+
     def test_without_gates_and_confidence(self):
         writer = open_writer(self.path, gates=None, confidence_kind="none")
         writer.add_request("w", 0)
