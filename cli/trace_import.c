@@ -9,7 +9,7 @@
 #include "cli/print.h"
 #include "traces/import_route_trace.h"
 
-enum source { NONE = -1, ROUTE_TRACE = 0 };
+enum source { NONE = -1, ROUTE_TRACE = 0 };     /* what follows is read by the Python package */
 
 typedef struct settings {
     int from;
@@ -17,11 +17,12 @@ typedef struct settings {
     int compression;
 } settings;
 
-static const char *const sources[] = { "route-trace", NULL };         /* order of enum source */
+static const char *const sources[] = { "route-trace", "sglang", "routed-experts", "jsonl", "moelens", NULL };
 
 static const moesim_arg args[] = {
     { .name = "from", .type = MOESIM_ARG_CHOICE, .offset = offsetof(settings, from), .choices = sources,
-      .help = "What IN is: route-trace is the public \"route_trace v1\" CSV." },
+      .help = "What IN is: route-trace is the public \"route_trace v1\" CSV. The others are read by the Python package in "
+              "traces/record: python -m moesim_record.convert --from sglang|routed-experts|jsonl|moelens IN -o OUT." },
     { .name = "model", .type = MOESIM_ARG_STRING, .offset = offsetof(settings, model), .value = "NAME",
       .help = "The model's name; default: the file name that IN records." },
     { .name = "workload", .type = MOESIM_ARG_STRING, .offset = offsetof(settings, workload), .value = "NAME",
@@ -46,6 +47,9 @@ static moesim_code import(const settings *s, const char *in, const char *out, mo
 {
     if (s->from == NONE)
         return moesim_fail(err, MOESIM_E_USAGE, "say what %s is: --from route-trace", in);
+    if (s->from != ROUTE_TRACE)
+        return moesim_fail(err, MOESIM_E_USAGE, "--from %s is read by Python: python -m moesim_record.convert --from %s %s "
+                           "-o %s (pip install ./traces/record)", sources[s->from], sources[s->from], in, out);
     const moesim_writer_options options = { s->compression, 0 };
     moesim_import_result r = { 0 };
     const moesim_code code = moesim_import_route_trace(in, out, s->model, s->workload, &options, &r, err);
