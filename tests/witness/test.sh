@@ -6,9 +6,8 @@ set -euo pipefail
 moesim=$(realpath -e -- "$1") root=$(realpath -e -- "$2")
 HDF5_PLUGIN_PATH=$(realpath -e -- "$3")
 export HDF5_PLUGIN_PATH PYTHONDONTWRITEBYTECODE=1
-python=${MOESIM_PYTHON:-python3}
-if ! "$python" -c 'import h5py, numpy, torch' 2>/dev/null; then
-    echo "skipped: $python has no torch, h5py and numpy (MOESIM_PYTHON names another python3)"
+if ! python=$("$root/tests/support/python.sh" h5py,numpy,torch); then
+    echo "skipped: no python3 has torch, h5py and numpy (MOESIM_PYTHON names another python3)"
     exit 77
 fi
 work=$(mktemp -d)
