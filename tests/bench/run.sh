@@ -12,7 +12,7 @@ trace=${MOESIM_TRACES:-traces/samples}/sample.h5
 if [ -f "${MOESIM_TRACES:-}/gsm8k-b16.h5" ]; then trace=$MOESIM_TRACES/gsm8k-b16.h5; fi
 [ -f "$build/build.ninja" ] || meson setup "$build" >/dev/null
 ninja -C "$build" >/dev/null
-for bench in bench_read bench_build bench_policies bench_dispatch bench_timing bench_cpu_expert; do
+for bench in bench_read bench_generate bench_build bench_policies bench_dispatch bench_timing bench_cpu_expert; do
     printf '\n== %s\n' "$bench"
     "$build/tests/bench/$bench"
 done
