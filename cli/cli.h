@@ -37,6 +37,7 @@ MOESIM_COMMAND(trace_diff);
 MOESIM_COMMAND(trace_salvage);
 MOESIM_COMMAND(trace_import);
 MOESIM_COMMAND(trace_gen);
+MOESIM_COMMAND(trace_plugin_path);
 MOESIM_COMMAND(compare);
 MOESIM_COMMAND(merge);
 MOESIM_COMMAND(sweep);

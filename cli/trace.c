@@ -24,6 +24,7 @@ static const moesim_command commands[] = {
     { "salvage", &moesim_usage_trace_salvage, moesim_cmd_trace_salvage },
     { "import", &moesim_usage_trace_import, moesim_cmd_trace_import },
     { "gen", &moesim_usage_trace_gen, moesim_cmd_trace_gen },
+    { "plugin-path", &moesim_usage_trace_plugin_path, moesim_cmd_trace_plugin_path },
     { NULL, NULL, NULL },
 };
 

@@ -64,7 +64,7 @@ collect_commands() {
     text=${text#*$'\nCommands:\n'}
     text=${text%%$'\n\n'*}
     while IFS= read -r line; do
-        [[ $line =~ ^'  '([a-z]+) ]] || continue
+        [[ $line =~ ^'  '([a-z]+(-[a-z]+)*) ]] || continue
         name=${BASH_REMATCH[1]}
         commands+=("${*:+$* }$name")
         collect_commands "$@" "$name"
@@ -100,7 +100,7 @@ check_every_help_is_complete_and_fits_80_columns() {
 collect_named() {
     local rest line first second
     while IFS= read -r line; do
-        while [[ $line =~ moesim' '([a-z]+)((' '[a-z]+(\\?\|[a-z]+)*)?) ]]; do
+        while [[ $line =~ moesim' '([a-z]+)((' '[a-z]+(-[a-z]+)*(\\?\|[a-z]+)*)?) ]]; do
             line=${line#*"${BASH_REMATCH[0]}"}
             first=${BASH_REMATCH[1]}
             rest=${BASH_REMATCH[2]//[\\ ]/}

@@ -1,0 +1,1 @@
+moesim trace plugin-path --help
