@@ -97,6 +97,18 @@ class Diffusion(ConvertCase):
         self.assertEqual(list(found["request/prompt_tokens"]), [20, 20])
         self.assert_valid()
 
+    def test_a_prompt_where_another_request_ended(self):
+        """A prompt's first block covers the rows of the last request's only block and shares half of its tokens."""
+        server = Server()
+        ids = server.block(0, 0, before=server.rng.integers(1, 900, 6))
+        prompt = ids.copy()
+        prompt[4] += 1
+        server.prefill(0, prompt)
+        server.block(len(prompt), 0)
+        found = self.convert("sglang", server.save(self.pt), *DIFFUSION, warnings=[EMPTY])
+        self.assert_matches(found, server)
+        self.assertEqual(list(found["request/prompt_tokens"]), [6, 14])
+
     def test_a_batch(self):
         """Two requests in one forward call share a number in /pass/forward."""
         server = Server()
@@ -110,6 +122,25 @@ class Diffusion(ConvertCase):
         np.testing.assert_array_equal(found["pass/forward"], [0, 0, 1, 1, 2, 2])
         np.testing.assert_array_equal(found["pass/kind"], [0, 0, 1, 1, 2, 2])
         np.testing.assert_array_equal(found["routing/expert"], np.concatenate(server.routes))
+        self.assert_valid()
+
+    def test_a_prompt_in_a_batch_that_denoises(self):
+        """One call for all: the prompt's block runs as often as the other's, and a finished block until all are."""
+        server, rng = Server(), np.random.default_rng(8)
+        a, prompt = rng.integers(1, 900, BLOCK), rng.integers(1, 900, BLOCK)
+        half = np.where(np.arange(BLOCK) < 4, a, MASK)
+        server.call([(0, rng.integers(1, 900, BLOCK))])
+        for ids in (np.full(BLOCK, MASK), half, a):
+            server.call([(BLOCK, ids), (0, prompt)])
+        b = np.where(half == MASK, rng.integers(1, 900, BLOCK), half)
+        for first, second in ((np.full(BLOCK, MASK), np.full(BLOCK, MASK)), (a, half), (a, b)):
+            server.call([(2 * BLOCK, first), (BLOCK, second)])
+        found = self.convert("sglang", server.save(self.pt), *DIFFUSION, warnings=[EMPTY])
+        np.testing.assert_array_equal(found["pass/request"], [0] + [0, 1] * 6)
+        np.testing.assert_array_equal(found["pass/kind"], [0, 1, 0, 1, 0, 2, 0, 1, 1, 1, 1, 2, 2])
+        np.testing.assert_array_equal(found["pass/step"], [0, 0, 0, 1, 0, 2, 0, 0, 0, 1, 1, 2, 2])
+        np.testing.assert_array_equal(found["request/prompt_tokens"], [BLOCK, BLOCK])
+        np.testing.assert_array_equal(found["request/output_tokens"], [2 * BLOCK, BLOCK])
         self.assert_valid()
 
     def test_ambiguous_batch_is_warned_of(self):

@@ -40,20 +40,25 @@ class _Request:
         self.tail = None                    # the last pass of the block so far, if it had no masks
 
     def same_block(self, seg):
-        """Is `seg` another step of the request's block: same rows, masks in no others, at least half of the tokens kept?"""
+        """Is `seg` another step of the block: same rows, no new masks, the same prompt, half of the other tokens kept?"""
         last = self.last
         if self.block < 0 or seg.start != last.start or len(seg.ids) != len(last.ids) or (seg.masked & ~last.masked).any():
             return False
-        held = ~last.masked
-        return bool(2 * (seg.ids[held] == last.ids[held]).sum() >= held.sum())
+        prompt = max(0, self.prompt - seg.start)
+        kept = seg.ids == last.ids
+        others = kept[prompt:][~last.masked[prompt:]]
+        return bool(kept[:prompt].all() and 2 * others.sum() >= len(others))
 
-    def continued_by(self, seg):
+    def continued_by(self, seg, alone):
+        """Does `seg` go on with this request? A batch runs a prompt's block again and again while others denoise."""
         follows = seg.start == self.last.end
         if seg.masked is None:
             return follows and (seg.decode or self.block < 0)
         if seg.masked.any():
             return follows or self.same_block(seg)
-        return self.same_block(seg) if self.block >= 0 else follows
+        if self.block >= 0:
+            return self.same_block(seg)
+        return follows or (not alone and seg.start == self.last.start and np.array_equal(seg.ids, self.last.ids))
 
 
 class Follower:
@@ -67,10 +72,11 @@ class Follower:
     def take(self, segments, forward, rank):
         """One forward call of one rank (ranks do not share requests); `segments` stand in the order of the batch."""
         self._call += 1
-        free, now = list(self._active.get(rank, ())), []
+        free, now, alone = list(self._active.get(rank, ())), [], len(segments) == 1
         for seg in segments:
-            fits = [r for r in free if r.continued_by(seg)]
-            request = self._choose(fits, len(segments) == 1) if fits else self._new(seg)
+            fits = [r for r in free if r.continued_by(seg, alone)]
+            same = [r for r in fits if r.last.start == seg.start]       # its tokens agree: more than a fitting end
+            request = self._choose(same or fits, alone) if fits else self._new(seg)
             if fits:
                 free.remove(request)
             self._pass(request, seg, forward)
