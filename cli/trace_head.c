@@ -38,7 +38,7 @@ const moesim_usage moesim_usage_trace_head = {
     .command = "moesim trace head",
     .synopsis = "TRACE [options]",
     .summary = "Prints passes of a trace: what they are, how many experts the layer activates, and the first rows with state, "
-               "confidence and experts in router rank order.",
+               "confidence and experts in router rank order; forward call, time and token ids where they are recorded.",
     .examples = "  moesim trace head trace.h5\n  moesim trace head trace.h5 --passes 40:42 --layer 3 --rows 16\n",
     .args = args,
     .min_positional = 1,
@@ -77,8 +77,9 @@ static void add_rows(view *v, const moesim_rows *rows)
     }
 }
 
-#define IDS_COLUMN 35   /* where experts begin, five columns each */
-#define LINE_IDS 8u
+#define IDS_COLUMN 35   /* where experts begin, five columns each; token ids take TOKEN_COLUMNS before */
+#define TOKEN_COLUMNS 11
+#define LINE_IDS 8u     /* with token ids six, for 80 columns */
 
 static void print_row(const view *v, const moesim_rows *rows, uint64_t i)
 {
@@ -86,10 +87,13 @@ static void print_row(const view *v, const moesim_rows *rows, uint64_t i)
     char confidence[16] = "-";
     if (rows->confidence != NULL && !isnan(rows->confidence[i]))
         snprintf(confidence, sizeof confidence, "%.4f", (double)rows->confidence[i]);
+    const uint32_t line = rows->token_id != NULL ? LINE_IDS - 2 : LINE_IDS;
     printf("  %9" PRId32 "  %-9s  %10s ", rows->position[i], state_names[rows->state[i]], confidence);
+    if (rows->token_id != NULL)
+        printf("%*" PRId32, TOKEN_COLUMNS, rows->token_id[i]);
     for (uint32_t k = 0; k < v->info->top_k; k++) {
-        if (k > 0 && k % LINE_IDS == 0)
-            printf("\n%*s", IDS_COLUMN, "");
+        if (k > 0 && k % line == 0)
+            printf("\n%*s", IDS_COLUMN + (rows->token_id != NULL ? TOKEN_COLUMNS : 0), "");
         if (ids[k] == UINT16_MAX)
             printf("    -");
         else
@@ -104,6 +108,10 @@ static void print_pass(const view *v, uint64_t p, const moesim_pass *pass)
     printf("pass %" PRIu64 ": %s, request %" PRIu32 ", block %" PRId32 ", step %" PRId32 ", %" PRIu64 " row%s, |A| = %" PRIu32
            "\n", p, kind[pass->kind], pass->request, pass->block, pass->step, pass->row_end - pass->row_begin,
            pass->row_end - pass->row_begin == 1 ? "" : "s", moesim_bits_count(v->active, MAX_WORDS));
+    if (v->info->has_forward)
+        printf("  forward call %" PRIu64 "%s", pass->forward, v->info->has_pass_ns ? "" : "\n");
+    if (v->info->has_pass_ns)
+        printf("  recorded in %.3f ms\n", (double)pass->observed_ns / 1e6);
     for (size_t i = 0; i < 4; i++)
         if (v->states[i] > 0)
             printf("  %s %" PRIu64, state_names[i], v->states[i]);
@@ -134,7 +142,8 @@ static moesim_code show_pass(view *v, moesim_trace *trace, uint64_t p, moesim_er
     print_pass(v, p, &pass);
     uint64_t left = pass.row_end - pass.row_begin < v->s->rows ? pass.row_end - pass.row_begin : v->s->rows;
     if (left > 0)
-        printf("  %9s  %-9s  %10s  experts of layer %" PRIu64 "\n", "position", "state", "confidence", v->s->layer);
+        printf("  %9s  %-9s  %10s%s  experts of layer %" PRIu64 "\n", "position", "state", "confidence",
+               v->info->has_token_id ? "   token id" : "", v->s->layer);
     for (uint64_t at = pass.row_begin; left > 0; at += BATCH_ROWS) {
         const uint64_t n = left < BATCH_ROWS ? left : BATCH_ROWS;
         code = moesim_cursor_rows(v->cursor, at, at + n, &rows, err);
@@ -157,7 +166,7 @@ static moesim_code show(moesim_trace *trace, const settings *s, moesim_error *er
     if (s->passes.given && s->passes.begin >= v.info->num_passes)
         return moesim_fail(err, MOESIM_E_USAGE, "option --passes: the trace has %" PRIu64 " passes", v.info->num_passes);
     moesim_code code = moesim_cursor_open(trace, MOESIM_COLUMN_EXPERT | MOESIM_COLUMN_CONFIDENCE | MOESIM_COLUMN_STATE
-                                          | MOESIM_COLUMN_POSITION, WINDOW_BYTES, &v.cursor, err);
+                                          | MOESIM_COLUMN_POSITION | MOESIM_COLUMN_TOKEN_ID, WINDOW_BYTES, &v.cursor, err);
     for (uint64_t p = s->passes.begin; code == MOESIM_OK && p < end; p++)
         code = show_pass(&v, trace, p, err);
     moesim_cursor_close(&v.cursor);

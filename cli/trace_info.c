@@ -50,6 +50,8 @@ typedef struct content {
     const uint64_t *expert_bytes;
     uint64_t least_bytes, most_bytes, all_bytes;     /* of one expert; of all experts of all layers */
     uint64_t passes[4], rows[4];
+    double ns[4];                                    /* Σ /observed/pass_ns */
+    uint64_t calls, most_in_call;                    /* forward calls; passes of the largest */
     workload workload[MAX_WORKLOADS];
     size_t num_workloads;
     bool output_tokens_known;
@@ -73,6 +75,27 @@ static workload *find_workload(content *c, const char *name)
     return &c->workload[i];
 }
 
+static moesim_code collect_passes(moesim_trace *trace, content *c, moesim_error *err)
+{
+    uint64_t forward = 0, in_call = 0;
+    for (uint64_t p = 0; p < c->info->num_passes; p++) {
+        moesim_pass pass;
+        const moesim_code code = moesim_trace_pass(trace, p, &pass, err);
+        if (code != MOESIM_OK)
+            return code;
+        if (moesim_interrupted())
+            return moesim_fail(err, MOESIM_E_INTERRUPTED, "interrupted");
+        c->passes[pass.kind]++;
+        c->rows[pass.kind] += pass.row_end - pass.row_begin;
+        c->ns[pass.kind] += (double)pass.observed_ns;
+        in_call = p > 0 && pass.forward == forward ? in_call + 1 : 1;
+        c->calls += in_call == 1;
+        c->most_in_call = in_call > c->most_in_call ? in_call : c->most_in_call;
+        forward = pass.forward;
+    }
+    return MOESIM_OK;
+}
+
 static moesim_code collect(moesim_trace *trace, content *c, moesim_error *err)
 {
     memset(c, 0, sizeof *c);
@@ -86,16 +109,9 @@ static moesim_code collect(moesim_trace *trace, content *c, moesim_error *err)
         c->most_bytes = bytes > c->most_bytes ? bytes : c->most_bytes;
         c->all_bytes += bytes * c->info->num_experts;
     }
-    for (uint64_t p = 0; p < c->info->num_passes; p++) {
-        moesim_pass pass;
-        const moesim_code code = moesim_trace_pass(trace, p, &pass, err);
-        if (code != MOESIM_OK)
-            return code;
-        if (moesim_interrupted())
-            return moesim_fail(err, MOESIM_E_INTERRUPTED, "interrupted");
-        c->passes[pass.kind]++;
-        c->rows[pass.kind] += pass.row_end - pass.row_begin;
-    }
+    const moesim_code code = collect_passes(trace, c, err);
+    if (code != MOESIM_OK)
+        return code;
     for (uint32_t q = 0; q < c->info->num_requests; q++) {
         const moesim_trace_request *request = moesim_trace_get_request(trace, q);
         workload *w = find_workload(c, request->workload);
@@ -163,6 +179,32 @@ static void print_bytes(const content *c)
     moesim_args_row(stdout, "one expert", 0, 18, text);
 }
 
+static void print_pass_line(const content *c, const char *kind, uint64_t passes, uint64_t rows, double ns)
+{
+    printf("%-24s %9" PRIu64 " %9" PRIu64, kind, passes, rows);
+    if (c->info->has_pass_ns && passes > 0)
+        printf(" %11.3f", ns / 1e6 / (double)passes);
+    putchar('\n');
+}
+
+/* Times are the recording engine's: shown, but nobody is to take them for the speed of the model. */
+static void print_passes(const content *c)
+{
+    double ns = 0.0;
+    printf("\n%-24s %9s %9s%s\n", "pass", "passes", "rows", c->info->has_pass_ns ? "  recorded ms, mean" : "");
+    for (size_t k = 0; k < 4; k++) {
+        ns += c->ns[k];
+        if (c->passes[k] > 0)
+            print_pass_line(c, kind_names[k], c->passes[k], c->rows[k], c->ns[k]);
+    }
+    print_pass_line(c, "total", c->info->num_passes, c->info->num_rows, ns);
+    if (c->info->has_forward)
+        printf("%" PRIu64 " forward calls, %" PRIu64 " pass%s in the largest\n", c->calls, c->most_in_call,
+               c->most_in_call == 1 ? "" : "es");
+    if (c->info->has_pass_ns)
+        puts("Times include the recorder's own work: they are no measure of the model's speed.");
+}
+
 static void print_workloads(const content *c)
 {
     printf("\n%-24s %9s %9s %14s %14s\n", "workload", "requests", "passes", "prompt tokens", "output tokens");
@@ -194,11 +236,7 @@ static void print_table(const content *c)
         printf("%-18s%g\n", "commit_threshold", info->commit_threshold);
     print_columns(c);
     printf("%-18s%" PRIu64 " bytes, SHA-256 %.16s...\n", "file", info->file_bytes, info->digest);
-    printf("\n%-24s %9s %9s\n", "pass", "passes", "rows");
-    for (size_t k = 0; k < 4; k++)
-        if (c->passes[k] > 0)
-            printf("%-24s %9" PRIu64 " %9" PRIu64 "\n", kind_names[k], c->passes[k], c->rows[k]);
-    printf("%-24s %9" PRIu64 " %9" PRIu64 "\n", "total", info->num_passes, info->num_rows);
+    print_passes(c);
     print_workloads(c);
 }
 
@@ -263,6 +301,17 @@ static json_t *json_content(const content *c)
     for (size_t k = 0; k < 4; k++) {
         json_object_set_new(passes, kind_names[k], json_count(c->passes[k]));
         json_object_set_new(rows, kind_names[k], json_count(c->rows[k]));
+    }
+    if (c->info->has_pass_ns) {
+        json_t *times = json_object();
+        for (size_t k = 0; k < 4; k++)
+            json_object_set_new(times, kind_names[k], moesim_json_real(c->passes[k] > 0 ? c->ns[k] / 1e6 / (double)c->passes[k]
+                                                                                        : NAN));
+        json_object_set_new(root, "mean_pass_ms", times);
+    }
+    if (c->info->has_forward) {
+        json_object_set_new(root, "forward_calls", json_count(c->calls));
+        json_object_set_new(root, "most_passes_in_a_call", json_count(c->most_in_call));
     }
     json_object_set_new(root, "expert_bytes", bytes);
     json_object_set_new(root, "columns", present);

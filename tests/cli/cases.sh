@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Black-box tests from files: cases/NAME.cmd is a shell script, NAME.out and NAME.err are what it must print (nothing where
 # absent), NAME.exit its exit status (0 where absent). `moesim` is on PATH; the working folder is empty but for sample.h5,
-# bad.h5 and, where the case names it, raw.h5 (samples of a made-up machine).
+# bad.h5 and, where the case names it, raw.h5 (samples of a made-up machine) or every.h5 (a small made-up trace with every
+# optional column).
 # usage: cases.sh MOESIM SOURCE_ROOT [--rewrite] [NAME…]
 set -euo pipefail
 shopt -s nullglob
@@ -45,6 +46,7 @@ run_case() {
     cp -RP -- "$work/fresh" "$folder"
     IFS= read -r -d '' script <"$cases/$1.cmd" || true    # true to the last byte, unlike $(…)
     if [[ $script == *raw.h5* ]]; then ln -s "$root/tests/cli/raw.h5" "$folder/raw.h5"; fi
+    if [[ $script == *every.h5* ]]; then ln -s "$root/tests/cli/every.h5" "$folder/every.h5"; fi
     status=0
     {
         (cd -- "$folder" && exec timeout -k 5 "$timeout_s" /bin/sh -c "$script") \

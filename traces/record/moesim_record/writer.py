@@ -104,8 +104,8 @@ class TraceWriter:
                     pass
             if h5py.h5z.filter_avail(ZSTD):
                 return dict(compression=ZSTD, compression_opts=(3,))
-            raise Problem("h5py finds no zstd filter: install hdf5plugin, or name the folder of moesim's libh5zstd.so in "
-                          "HDF5_PLUGIN_PATH, or pass compression=\"gzip\" (readable everywhere)")
+            raise Problem("h5py finds no zstd filter: install hdf5plugin, or before Python starts run "
+                          "eval \"$(moesim trace plugin-path)\", or pass compression=\"gzip\" (readable everywhere)")
         raise Problem(f"compression={compression!r}; known are \"gzip\" and \"zstd\"")
 
     def _create(self, texts, block_length, moe_layer_id, expert_bytes, resident_bytes, optional):

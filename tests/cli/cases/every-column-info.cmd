@@ -1,0 +1,1 @@
+moesim trace validate --strict every.h5; moesim trace info every.h5; moesim trace info every.h5 --format json | grep -A8 -e mean_pass_ms -e "\"columns\""; moesim trace head every.h5 --passes 3:7 --rows 2
