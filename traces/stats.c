@@ -19,18 +19,19 @@
 typedef struct run {
     moesim_trace *trace;
     const moesim_trace_info *info;
-    moesim_trace_stats *stats;
+    moesim_trace_stats *stats;               /* [groups] */
+    uint32_t groups;
+    uint64_t blocks;                         /* begun so far */
+    const moesim_stats_observer *observer;   /* NULL: none */
     moesim_cursor *cursor;
     moesim_open_request **open;              /* [Q] NULL: not open */
     moesim_stats_memory memory;
     moesim_stats_scratch scratch;
 } run;
 
-static moesim_code prepare(run *r, moesim_error *err)
+static moesim_code prepare_stats(const moesim_trace_info *info, moesim_trace_stats *s, moesim_error *err)
 {
-    const moesim_trace_info *info = r->info;
-    moesim_trace_stats *s = r->stats;
-    void *sum = NULL, *hist = NULL, *open = NULL;
+    void *sum = NULL, *hist = NULL;
     s->num_layers = info->num_layers;
     s->num_experts = info->num_experts;
     s->top_k = info->top_k;
@@ -38,10 +39,18 @@ static moesim_code prepare(run *r, moesim_error *err)
     moesim_code code = moesim_alloc(info->num_layers, sizeof *s->active_sum, "sums by layer", &sum, err);
     if (code == MOESIM_OK)
         code = moesim_alloc((size_t)info->num_experts + 1, sizeof *s->active_hist, "the histogram of activation", &hist, err);
-    if (code == MOESIM_OK)
-        code = moesim_alloc(info->num_requests, sizeof(moesim_open_request *), "the list of open requests", &open, err);
     s->active_sum = sum;
     s->active_hist = hist;
+    return code;
+}
+
+static moesim_code prepare(run *r, moesim_error *err)
+{
+    const moesim_trace_info *info = r->info;
+    void *open = NULL;
+    moesim_code code = moesim_alloc(info->num_requests, sizeof(moesim_open_request *), "the list of open requests", &open, err);
+    for (uint32_t g = 0; g < r->groups && code == MOESIM_OK; g++)
+        code = prepare_stats(info, &r->stats[g], err);
     r->open = open;
     r->memory = (moesim_stats_memory){ .layers = info->num_layers, .top_k = info->top_k,
                                        .words = moesim_words(info->num_experts), .limit = COMPARED_BYTES };
@@ -60,9 +69,8 @@ static void release(run *r)
     moesim_cursor_close(&r->cursor);
 }
 
-static void count_pass(run *r, const moesim_past *pass)
+static void count_pass(const run *r, moesim_trace_stats *s, const moesim_past *pass)
 {
-    moesim_trace_stats *s = r->stats;
     s->decode_passes++;
     for (uint32_t l = 0; l < s->num_layers; l++) {
         const uint32_t n = moesim_bits_count(pass->active + (size_t)l * r->memory.words, r->memory.words);
@@ -73,9 +81,17 @@ static void count_pass(run *r, const moesim_past *pass)
         s->committed += pass->state[i] == MOESIM_STATE_COMMITTED_NOW;
 }
 
-static void compare_boundary(run *r, moesim_open_request *request)
+/* A block begins: it belongs to the next group, with what lies between it and the block before. */
+static void begin_block(run *r, moesim_open_request *request, int32_t block)
 {
-    moesim_trace_stats *s = r->stats;
+    const bool first = !request->started;
+    request->group = (uint32_t)(r->blocks++ % r->groups);
+    request->started = true;
+    request->block = block;
+    request->held = 0;
+    if (first)
+        return;
+    moesim_trace_stats *s = &r->stats[request->group];
     moesim_stats_compare_sets(&r->memory, moesim_open_request_pass(request, 1), moesim_open_request_pass(request, 0),
                               &s->boundary_new, &s->boundary_old);
 }
@@ -96,14 +112,13 @@ static moesim_code decode_pass(run *r, const moesim_pass *pass, moesim_error *er
     code = moesim_past_fill(&r->memory, now, &rows, err);
     if (code != MOESIM_OK)
         return code;
-    count_pass(r, now);
-    if (request->started && request->block != pass->block) {
-        compare_boundary(r, request);
-        request->held = 0;
-    }
-    request->started = true;
-    request->block = pass->block;
-    code = moesim_stats_compare(r->stats, &r->memory, request, &r->scratch, err);
+    if (!request->started || request->block != pass->block)
+        begin_block(r, request, pass->block);
+    moesim_trace_stats *s = &r->stats[request->group];
+    count_pass(r, s, now);
+    if (r->observer != NULL)
+        r->observer->pass(r->observer->cookie, pass, request);
+    code = moesim_stats_compare(s, &r->memory, request, &r->scratch, err);
     request->next = (request->next + 1) % MOESIM_STATS_PASSES;
     request->held += request->held < MOESIM_STATS_LAGS;
     return code;
@@ -124,10 +139,11 @@ static moesim_code one_pass(run *r, uint64_t p, moesim_error *err)
     return code;
 }
 
-moesim_code moesim_trace_stats_compute(moesim_trace *trace, moesim_trace_stats *out, moesim_error *err)
+moesim_code moesim_trace_stats_groups(moesim_trace *trace, moesim_trace_stats *out, uint32_t groups,
+                                      const moesim_stats_observer *observer, moesim_error *err)
 {
-    memset(out, 0, sizeof *out);
-    run r = { .trace = trace, .info = moesim_trace_get_info(trace), .stats = out };
+    memset(out, 0, groups * sizeof *out);
+    run r = { .trace = trace, .info = moesim_trace_get_info(trace), .stats = out, .groups = groups, .observer = observer };
     moesim_progress progress = { 0 };
     moesim_code code = prepare(&r, err);
     moesim_progress_begin(&progress, "statistics", r.info->num_passes, r.info->num_layers, "events");
@@ -140,6 +156,11 @@ moesim_code moesim_trace_stats_compute(moesim_trace *trace, moesim_trace_stats *
     moesim_progress_end(&progress);
     release(&r);
     return code;
+}
+
+moesim_code moesim_trace_stats_compute(moesim_trace *trace, moesim_trace_stats *out, moesim_error *err)
+{
+    return moesim_trace_stats_groups(trace, out, 1, NULL, err);
 }
 
 void moesim_trace_stats_fini(moesim_trace_stats *stats)

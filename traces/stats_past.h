@@ -23,10 +23,22 @@ typedef struct moesim_past {
 /* A ring: pass[next] is filled next; `held` earlier passes of the current block lie before it. */
 typedef struct moesim_open_request {
     moesim_past pass[MOESIM_STATS_PASSES];
-    uint32_t next, held;
+    uint32_t next, held, group;
     int32_t block;
     bool started;                /* block is valid */
 } moesim_open_request;
+
+/* Sees each decode pass after it was filled (lag 0) and before it is compared; `held` of the block's passes lie before it. */
+typedef struct moesim_stats_observer {
+    void (*pass)(void *cookie, const moesim_pass *pass, moesim_open_request *request);
+    void *cookie;
+} moesim_stats_observer;
+
+/* moesim_trace_stats_compute over groups of blocks: the i-th block that begins counts in out[i % groups], so that the
+ * scatter between groups tells what the sums are worth. Numbers of passes and rows by kind stand in out[0]. Release every
+ * out[g] with fini, also after an error. observer may be NULL. */
+moesim_code moesim_trace_stats_groups(moesim_trace *trace, moesim_trace_stats *out, uint32_t groups,
+                                      const moesim_stats_observer *observer, moesim_error *err);
 
 /* Memory of all open requests together. */
 typedef struct moesim_stats_memory {
