@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/gen_like.h"
 #include "cli/gen_report.h"
 #include "cli/print.h"
 
@@ -18,7 +19,8 @@ typedef struct settings {
     uint64_t layers, experts, top_k, block, expert_bytes, requests, prompt, output, seed;   /* 0: the preset's, but for seed */
     double active, profile, overlap, overlap_far, boundary, persistence_far, tokens_per_pass, threshold;   /* NaN: the same */
     moesim_list workload;
-    bool unread;
+    char *like;
+    bool old_format, unread;
 } settings;
 
 static const char *const stabilities[] = { "paper", "state", NULL };  /* order of enum stability */
@@ -34,6 +36,12 @@ static const moesim_arg args[] = {
     { .name = "preset", .type = MOESIM_ARG_CHOICE, .offset = offsetof(settings, preset), .choices = moesim_gen_presets,
       .help = "Shape and targets to begin with; default llada2.0-mini. The two llada2.0 presets aim at what the OLED-MoE paper "
               "reports of these models with blocks of 16; ar is autoregressive." },
+    { .name = "like", .type = MOESIM_ARG_STRING, .offset = offsetof(settings, like), .value = "TRACE",
+      .help = "Fit shape, sizes and all statistics to this trace in place of a preset, and compare: any statistic that is "
+              "apart ends with status 1. Goes with --expert-bytes, --requests, --prompt, --output-tokens, --workload and "
+              "--seed, all else being the trace's." },
+    { .name = "old-format", .type = MOESIM_ARG_FLAG, .offset = offsetof(settings, old_format),
+      .help = "Accept a TRACE with an old HDF5 superblock; a child process under limits converts it first." },
     NUMBER("layers", layers, 1024, "MoE layers. What is not given below is the preset's."),
     NUMBER("experts", experts, 1024, "Experts of a layer."),
     NUMBER("top-k", top_k, 64, "Experts of a token; at most half of all."),
@@ -77,19 +85,28 @@ const moesim_usage moesim_usage_trace_gen = {
                "nothing.",
     .examples = "  moesim trace gen mini.h5\n"
                 "  moesim trace gen flash.h5 --preset llada2.0-flash --requests 200 --seed 7\n"
+                "  moesim trace gen alike.h5 --like recorded.h5 --requests 500\n"
                 "  moesim trace gen s.h5 --layers 4 --experts 64 --top-k 4 --block 8 --active 16\n",
     .args = args,
     .min_positional = 1,
     .max_positional = 1,
 };
 
+static void override_lengths(const settings *s, moesim_gen_config *c)
+{
+    const struct { uint64_t from; uint32_t *to; } length[] = {
+        { s->requests, &c->requests }, { s->prompt, &c->prompt }, { s->output, &c->output },
+    };
+    for (size_t i = 0; i < sizeof length / sizeof length[0]; i++)
+        if (length[i].from != 0)
+            *length[i].to = (uint32_t)length[i].from;
+}
+
 /* Settings that were given over those of the preset. */
 static void override_numbers(const settings *s, moesim_gen_config *c)
 {
-    const struct { uint64_t from; uint32_t *to; bool shape; } number[] = {
-        { s->layers, &c->layers, true }, { s->experts, &c->experts, true }, { s->top_k, &c->top_k, true },
-        { s->block, &c->block, true }, { s->requests, &c->requests, false }, { s->prompt, &c->prompt, false },
-        { s->output, &c->output, false },
+    const struct { uint64_t from; uint32_t *to; } number[] = {
+        { s->layers, &c->layers }, { s->experts, &c->experts }, { s->top_k, &c->top_k }, { s->block, &c->block },
     };
     const struct { double from; double *to; } real[] = {
         { s->active, &c->active }, { s->profile, &c->profile }, { s->overlap, &c->overlap },
@@ -100,7 +117,7 @@ static void override_numbers(const settings *s, moesim_gen_config *c)
     for (size_t i = 0; i < sizeof number / sizeof number[0]; i++) {
         if (number[i].from == 0)
             continue;
-        other |= number[i].shape && *number[i].to != number[i].from;
+        other |= *number[i].to != number[i].from;
         *number[i].to = (uint32_t)number[i].from;
     }
     if (other) {                                   /* another model than the preset's */
@@ -113,6 +130,7 @@ static void override_numbers(const settings *s, moesim_gen_config *c)
     for (size_t i = 0; i < sizeof real / sizeof real[0]; i++)
         if (!isnan(real[i].from))
             *real[i].to = real[i].from;
+    override_lengths(s, c);
 }
 
 /* One token a pass: what is active follows from top-k, and no row meets the next pass. */
@@ -131,17 +149,9 @@ static moesim_code check_autoregressive(const settings *s, moesim_error *err)
     return MOESIM_OK;
 }
 
-static moesim_code configure(const settings *s, moesim_gen_config *c, moesim_error *err)
+/* Workloads that were given take the place of the preset's or the trace's. */
+static moesim_code override_workloads(const settings *s, moesim_gen_config *c, moesim_error *err)
 {
-    moesim_gen_preset(s->preset, c);
-    override_numbers(s, c);
-    c->seed = s->seed;
-    if (c->block == 1 && check_autoregressive(s, err) != MOESIM_OK)
-        return err->code;
-    if (s->expert_bytes != 0)
-        c->expert_bytes = s->expert_bytes;
-    if (s->stability == STATE)
-        moesim_gen_stability_state(&c->stability);
     if (s->workload.n > MOESIM_GEN_MAX_WORKLOADS)
         return moesim_fail(err, MOESIM_E_USAGE, "option --workload: %zu workloads, but at most %u", s->workload.n,
                            MOESIM_GEN_MAX_WORKLOADS);
@@ -151,10 +161,71 @@ static moesim_code configure(const settings *s, moesim_gen_config *c, moesim_err
             return moesim_fail(err, MOESIM_E_USAGE, "option --workload: '%.63s' is no name of 1 to 63 bytes without commas; "
                                "give the option again for each workload", s->workload.item[i]);
         c->workload[i] = s->workload.item[i];
+        c->share[i] = 1;
     }
     if (s->workload.n > 0)
         c->workloads = (uint32_t)s->workload.n;
-    return moesim_gen_check(c, err);
+    return MOESIM_OK;
+}
+
+static moesim_code configure(const settings *s, moesim_gen_config *c, moesim_error *err)
+{
+    if (s->old_format)
+        return moesim_fail(err, MOESIM_E_USAGE, "option --old-format is about the trace of --like; leave it out");
+    moesim_gen_preset(s->preset < 0 ? 0 : s->preset, c);
+    override_numbers(s, c);
+    c->seed = s->seed;
+    if (c->block == 1 && check_autoregressive(s, err) != MOESIM_OK)
+        return err->code;
+    if (s->expert_bytes != 0)
+        c->expert_bytes = s->expert_bytes;
+    if (s->stability == STATE)
+        moesim_gen_stability_state(&c->stability);
+    const moesim_code code = override_workloads(s, c, err);
+    return code == MOESIM_OK ? moesim_gen_check(c, err) : code;
+}
+
+/* What the trace decides may not be given. */
+static moesim_code check_like(const settings *s, moesim_error *err)
+{
+    const struct { const char *option; bool given; } word[] = {
+        { "preset", s->preset >= 0 }, { "layers", s->layers != 0 }, { "experts", s->experts != 0 }, { "top-k", s->top_k != 0 },
+        { "block", s->block != 0 }, { "active", !isnan(s->active) }, { "profile", !isnan(s->profile) },
+        { "overlap", !isnan(s->overlap) }, { "overlap-far", !isnan(s->overlap_far) }, { "boundary", !isnan(s->boundary) },
+        { "persistence-far", !isnan(s->persistence_far) }, { "tokens-per-pass", !isnan(s->tokens_per_pass) },
+        { "threshold", !isnan(s->threshold) }, { "stability", s->stability >= 0 },
+    };
+    for (size_t i = 0; i < sizeof word / sizeof word[0]; i++)
+        if (word[i].given)
+            return moesim_fail(err, MOESIM_E_USAGE, "option --%s: the trace of --like decides this; leave one of the two out",
+                               word[i].option);
+    return MOESIM_OK;
+}
+
+static moesim_code generate_like(const settings *s, const char *path, moesim_error *err)
+{
+    moesim_gen_config config = { .like = NULL };
+    moesim_trace_stats stats[MOESIM_GEN_GROUPS] = { 0 };
+    const moesim_writer_options options = { s->compression, 0 };
+    moesim_code code = check_like(s, err);
+    if (code == MOESIM_OK)
+        code = moesim_gen_like_begin_from(s->like, s->old_format, path, &config, stats, err);
+    if (code == MOESIM_OK) {
+        override_lengths(s, &config);
+        config.seed = s->seed;
+        config.expert_bytes = s->expert_bytes;
+        code = override_workloads(s, &config, err);
+    }
+    if (code == MOESIM_OK)
+        code = moesim_gen_check(&config, err);
+    if (code == MOESIM_OK)
+        code = moesim_gen_like_fit(&config, stats, err);
+    if (code == MOESIM_OK)
+        code = moesim_gen_write(&config, path, &options, err);
+    if (code == MOESIM_OK && !s->unread)
+        code = moesim_gen_like_check(path, &config, stats, err);
+    moesim_gen_like_end(&config, stats);
+    return code;
 }
 
 static moesim_code report(const moesim_gen_config *c, const char *path, bool by_confidence, moesim_error *err)
@@ -190,7 +261,7 @@ static moesim_code generate(const settings *s, const char *path, moesim_error *e
 
 moesim_code moesim_cmd_trace_gen(int argc, char **argv, moesim_error *err)
 {
-    settings s = { .preset = 0, .stability = -1, .compression = MOESIM_ZSTD, .seed = 1, .active = NAN, .profile = NAN,
+    settings s = { .preset = -1, .stability = -1, .compression = MOESIM_ZSTD, .seed = 1, .active = NAN, .profile = NAN,
                    .overlap = NAN, .overlap_far = NAN, .boundary = NAN, .persistence_far = NAN, .tokens_per_pass = NAN,
                    .threshold = NAN };
     moesim_list files = { 0 };
@@ -199,7 +270,7 @@ moesim_code moesim_cmd_trace_gen(int argc, char **argv, moesim_error *err)
     if (code == MOESIM_OK && help)
         moesim_args_help(&moesim_usage_trace_gen, stdout);
     else if (code == MOESIM_OK)
-        code = generate(&s, files.item[0], err);
+        code = s.like != NULL ? generate_like(&s, files.item[0], err) : generate(&s, files.item[0], err);
     moesim_list_fini(&files);
     moesim_list_fini(&s.workload);
     return code;

@@ -25,6 +25,8 @@ typedef struct moesim_gen_stability {
     double mean[MOESIM_GEN_CLASSES][MOESIM_STATS_BINS], full[MOESIM_GEN_CLASSES][MOESIM_STATS_BINS];
 } moesim_gen_stability;
 
+struct moesim_gen_like;          /* traces/gen_like.h */
+
 typedef struct moesim_gen_config {
     const char *name;            /* the trace's model_id is "synthetic/NAME" */
     uint32_t layers, experts, top_k, block;   /* E >= 2K; block 1: autoregressive */
@@ -41,9 +43,11 @@ typedef struct moesim_gen_config {
     uint32_t requests, prompt, output;   /* lengths are means; they vary by half to both sides */
     const char *workload[MOESIM_GEN_MAX_WORKLOADS];   /* requests take turns */
     uint32_t workloads;
+    uint32_t share[MOESIM_GEN_MAX_WORKLOADS];         /* of the requests; all 0: equal */
     uint64_t seed;
     double comeback, steadiness; /* 0 to 1, fitted by moesim_gen_fit: return of experts that left A; how much rows give up their
                                   * lowest ranks rather than others, and take what they held earlier */
+    struct moesim_gen_like *like;  /* tables of a trace in place of active to threshold and stability; NULL: none */
 } moesim_gen_config;
 
 /* Stability by confidence alone, the row of OLED-MoE Fig. 10b (means: .60 at the lowest and .81 at the highest bin, straight

@@ -70,6 +70,17 @@ void moesim_gen_drops_fill(const moesim_gen_stability *stability, uint32_t top_k
             fill(stability->mean[c][b], stability->full[c][b], top_k, out->below[c][b]);
 }
 
+void moesim_gen_drops_like(const moesim_gen_like *like, uint32_t top_k, moesim_gen_drops *out)
+{
+    for (uint32_t c = 0; c < MOESIM_GEN_CLASSES; c++)
+        for (uint32_t b = 0; b < MOESIM_GEN_BINS; b++) {
+            double below = 0.0;
+            for (uint32_t d = 0; d <= top_k; d++)
+                out->below[c][b][d] = below += like->kept[c][b][top_k - d];
+            out->below[c][b][top_k] = 2.0;
+        }
+}
+
 void moesim_gen_block_begin(moesim_gen_block *block)
 {
     for (uint32_t r = 0; r < block->rows; r++) {

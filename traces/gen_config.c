@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "traces/gen.h"
+#include "traces/gen_like.h"
 
 #define USUAL_SHARE 0.47         /* of block · K that is active, as in LLaDA2.0-mini */
 
@@ -70,13 +70,14 @@ static moesim_code check_all(const rule *rules, size_t n, moesim_error *err)
 
 static moesim_code check_shape(const moesim_gen_config *c, moesim_error *err)
 {
+    const double bytes = c->like != NULL && c->expert_bytes == 0 ? 1.0 : (double)c->expert_bytes;   /* 0: the trace's */
     const rule rules[] = {
         { "layers", c->layers, 1, 1024, "" },
         { "experts", c->experts, 2, 1024, "" },
         { "top-k", c->top_k, 1, 64, "" },
         { "top-k", c->top_k, 1, c->experts / 2, ": rows need other experts to turn to, so at most half of them" },
         { "block", c->block, 1, MOESIM_GEN_MAX_BLOCK, "" },
-        { "expert bytes", (double)c->expert_bytes, 1, 17179869184.0, "" },
+        { "expert bytes", bytes, 1, 17179869184.0, "" },
         { "requests", c->requests, 1, 1048576, "" },
         { "prompt", c->prompt, 1, 1048576, "" },
         { "output", c->output, 1, 1048576, "" },
@@ -123,7 +124,7 @@ static moesim_code check_targets(const moesim_gen_config *c, moesim_error *err)
 moesim_code moesim_gen_check(moesim_gen_config *c, moesim_error *err)
 {
     moesim_code code = check_shape(c, err);
-    if (code != MOESIM_OK)
+    if (code != MOESIM_OK || c->like != NULL)
         return code;
     if (c->block == 1) {
         c->active = c->top_k;

@@ -18,7 +18,8 @@
 #define MEMORY ((size_t)256 << 20)
 
 typedef struct pilot {
-    moesim_trace_stats stats;
+    moesim_trace_stats *stats;
+    moesim_gen_measure *measure;
     moesim_stats_memory memory;
     moesim_stats_scratch scratch;
     moesim_open_request *open;
@@ -42,8 +43,10 @@ static moesim_code next_pass(void *cookie, const moesim_pass *pass, const moesim
     p->open->started = true;
     p->open->block = pass->block;
     moesim_code code = moesim_past_fill(&p->memory, moesim_open_request_pass(p->open, 0), rows, err);
+    if (code == MOESIM_OK && p->measure != NULL)
+        moesim_gen_measure_pass(p->measure, pass, p->open);
     if (code == MOESIM_OK)
-        code = moesim_stats_compare(&p->stats, &p->memory, p->open, &p->scratch, err);
+        code = moesim_stats_compare(p->stats, &p->memory, p->open, &p->scratch, err);
     p->open->next = (p->open->next + 1) % MOESIM_STATS_PASSES;
     p->open->held += p->open->held < MOESIM_STATS_LAGS;
     return code;
@@ -57,15 +60,18 @@ static moesim_code more_rows(void *cookie, const moesim_rows *rows, moesim_error
     return MOESIM_OK;            /* of a prefill */
 }
 
-static moesim_code fly(const moesim_gen_config *config, double *overlap, double *persistence, moesim_error *err)
+moesim_code moesim_gen_fly(const moesim_gen_config *config, moesim_trace_stats *stats, moesim_gen_measure *measure,
+                           moesim_error *err)
 {
-    pilot p = { .stats = { .num_layers = config->layers, .num_experts = config->experts, .top_k = config->top_k },
+    pilot p = { .stats = stats, .measure = measure,
                 .memory = { .layers = config->layers, .top_k = config->top_k, .words = moesim_words(config->experts),
                             .limit = MEMORY } };
+    *stats = (moesim_trace_stats){ .num_layers = config->layers, .num_experts = config->experts, .top_k = config->top_k };
+    if (measure != NULL)
+        *measure = (moesim_gen_measure){ .block = config->block, .layers = config->layers, .top_k = config->top_k,
+                                         .words = p.memory.words, .threshold = config->threshold };
     const moesim_gen_sink sink = { next_request, next_pass, more_rows, &p };
     const moesim_code code = moesim_gen_run(config, &sink, err);
-    *overlap = moesim_mean_value(&p.stats.overlap_new[MOESIM_GEN_FAR]);
-    *persistence = moesim_mean_value(&p.stats.persistence[MOESIM_STATS_ALL][MOESIM_GEN_FAR]);
     moesim_open_request_destroy(&p.memory, &p.open);
     free(p.scratch.match);
     return code;
@@ -75,14 +81,17 @@ static moesim_code fly(const moesim_gen_config *config, double *overlap, double 
 static moesim_code bisect(moesim_gen_config *pilot_config, double *knob, double hi, bool second, double target,
                           moesim_error *err)
 {
-    double lo = 0.0, value[2];
+    double lo = 0.0;
+    moesim_trace_stats stats;
     moesim_code code = MOESIM_OK;
     for (uint32_t i = 0; i < HALVINGS && code == MOESIM_OK; i++) {
         *knob = (lo + hi) / 2.0;
-        code = fly(pilot_config, &value[0], &value[1], err);
-        if (isnan(value[second]))
+        code = moesim_gen_fly(pilot_config, &stats, NULL, err);
+        const double value = moesim_mean_value(second ? &stats.persistence[MOESIM_STATS_ALL][MOESIM_GEN_FAR]
+                                                      : &stats.overlap_new[MOESIM_GEN_FAR]);
+        if (isnan(value))
             return code;
-        if (value[second] < target)
+        if (value < target)
             lo = *knob;
         else
             hi = *knob;

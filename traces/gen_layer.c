@@ -25,13 +25,14 @@ moesim_code moesim_gen_layer_create(moesim_gen_layer *l, const moesim_gen_shape 
 {
     const size_t routes = (size_t)s->rows * s->top_k, e = s->experts;
     void *memory = NULL;
-    const moesim_code code = moesim_alloc(1, e * 8 + 2 * (3 * routes + 3 * e) + e + s->rows, "a layer of the generator",
-                                          &memory, err);
+    const size_t bytes = e * 8 + s->rows * sizeof(double) + 2 * (3 * routes + 3 * e) + e + s->rows;
+    const moesim_code code = moesim_alloc(1, bytes, "a layer of the generator", &memory, err);
     *l = (moesim_gen_layer){ .memory = memory, .target = target };
     if (code != MOESIM_OK)
         return code;
     l->holders = memory;
-    l->ids = (uint16_t *)(void *)(l->holders + e);
+    l->draw = (double *)(void *)(l->holders + e);
+    l->ids = (uint16_t *)(void *)(l->draw + s->rows);
     l->before = l->ids + routes;
     l->dropped = l->before + routes;
     l->active = l->dropped + routes;
@@ -126,9 +127,10 @@ static void choose_set(block *t, bool first)
         l->active[j] = l->active[i - 1];
         l->active[i - 1] = e;
     }
+    const double core = t->s->recent ? 0.0 : CORE_SHARE * t->s->comeback;
     for (uint32_t i = 0; i < n; i++) {
         l->place[l->active[i]] = (uint16_t)i;
-        l->mark[l->active[i]] = moesim_rng_real(t->rng) < CORE_SHARE * t->s->comeback ? MOESIM_GEN_CORE : 0;
+        l->mark[l->active[i]] = moesim_rng_real(t->rng) < core ? MOESIM_GEN_CORE : 0;
     }
 }
 

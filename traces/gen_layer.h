@@ -22,8 +22,15 @@ typedef struct moesim_gen_popularity { uint32_t *cut; uint16_t *other; } moesim_
 typedef struct moesim_gen_shape {
     uint32_t rows, top_k, experts;
     double overlap, boundary, comeback;
-    double old_routes;           /* how often a row that takes experts prefers one that it held earlier */
-    double weight[64];           /* of a rank when a row drops experts, ascending */
+    double leave;                /* share of A that leaves it, in place of the overlap; NaN: the overlap counts */
+    double old_routes[MOESIM_GEN_CLASSES];   /* how often a row that takes experts prefers one that it held earlier */
+    double weight[MOESIM_GEN_CLASSES][64];   /* of a rank when a row drops experts, ascending */
+    double apart;                /* how often committed rows keep away from experts of masked ones */
+    double expire;               /* how often experts that leave from masked rows alone do not come back in their block */
+    uint8_t kind[MOESIM_GEN_MAX_BLOCK];      /* of each row in the pass before: enum moesim_gen_class */
+    bool recent;                 /* like a trace: what was left last comes back first, and low ranks go first */
+    double forget;               /* how often a row just committed does not come back to what it held as a masked one; only if
+                                  * recent, as the next two */
 } moesim_gen_shape;
 
 typedef struct moesim_gen_layer {
@@ -35,6 +42,7 @@ typedef struct moesim_gen_layer {
     uint16_t *left;              /* [E] what left A in this block and is not back */
     uint8_t *mark;               /* [E] enum moesim_gen_mark */
     uint8_t *ring;               /* [rows] */
+    double *draw;                /* [rows] what decided last how many experts a row gives up */
     uint32_t size, gone;         /* of active, left */
     double target, drift;        /* mean |A|, and the deviation of now */
     void *memory;
@@ -82,6 +90,10 @@ uint16_t moesim_gen_new_expert(const moesim_gen_layer *layer, const moesim_gen_s
 
 moesim_code moesim_gen_popularity_create(moesim_gen_popularity *out, const double *weight, uint32_t experts,
                                          moesim_error *err);
+
+/* Fills out [workloads][M], all zeroed: half of an expert's popularity is its layer's, half the workload's. */
+moesim_code moesim_gen_popularity_fill(moesim_gen_popularity *out, const moesim_gen_config *config, moesim_rng *rng,
+                                       moesim_error *err);
 void moesim_gen_popularity_destroy(moesim_gen_popularity *p);
 
 static inline uint16_t moesim_gen_draw(const moesim_gen_popularity *p, uint32_t experts, moesim_rng *rng)

@@ -3,6 +3,7 @@
  * Alias tables of the generator.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "traces/gen_layer.h"
@@ -62,4 +63,40 @@ void moesim_gen_popularity_destroy(moesim_gen_popularity *p)
     free(p->cut);
     free(p->other);
     *p = (moesim_gen_popularity){ 0 };
+}
+
+/* A shuffled ranking added to the weights: rank r adds share / (r + E/8). */
+static void add_ranking(moesim_rng *rng, uint32_t e, double share, uint16_t *order, double *weight)
+{
+    for (uint32_t i = 0; i < e; i++)
+        order[i] = (uint16_t)i;
+    for (uint32_t i = e; i > 1; i--) {
+        const uint32_t j = moesim_gen_below(rng, i);
+        const uint16_t x = order[j];
+        order[j] = order[i - 1];
+        order[i - 1] = x;
+    }
+    for (uint32_t i = 0; i < e; i++)
+        weight[order[i]] += share / (i + e / 8.0);
+}
+
+moesim_code moesim_gen_popularity_fill(moesim_gen_popularity *out, const moesim_gen_config *c, moesim_rng *rng,
+                                       moesim_error *err)
+{
+    const uint32_t e = c->experts;
+    void *memory = NULL;
+    moesim_code code = moesim_alloc(e, 2 * sizeof(double) + sizeof(uint16_t), "popularity of experts", &memory, err);
+    double *common = memory, *weight = common != NULL ? common + e : NULL;
+    uint16_t *order = memory != NULL ? (uint16_t *)(void *)(weight + e) : NULL;
+    for (uint32_t l = 0; l < c->layers && code == MOESIM_OK; l++) {
+        memset(common, 0, e * sizeof *common);
+        add_ranking(rng, e, 0.5, order, common);
+        for (uint32_t w = 0; w < c->workloads && code == MOESIM_OK; w++) {
+            memcpy(weight, common, e * sizeof *weight);
+            add_ranking(rng, e, 0.5, order, weight);
+            code = moesim_gen_popularity_create(&out[(size_t)w * c->layers + l], weight, e, err);
+        }
+    }
+    free(memory);
+    return code;
 }

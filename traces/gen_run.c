@@ -12,6 +12,7 @@
 #include "base/log.h"
 
 #define PIECE 64u                /* rows handed on at once; a block has no more */
+#define APART 0.5                /* how often committed rows keep away from experts of masked ones, like a trace */
 #define STEEPEST 3.0             /* weight of a rank over the one before when rows give up experts, less 1 */
 
 typedef struct run {
@@ -25,6 +26,7 @@ typedef struct run {
     moesim_gen_popularity *popularity;     /* [workloads][M] */
     uint16_t *expert;                      /* [PIECE][M][K] */
     float *gate;                           /* the same */
+    uint32_t taken[MOESIM_GEN_MAX_WORKLOADS];   /* requests begun, by workload */
     int32_t position[PIECE];
     uint8_t state[PIECE];
     float unknown[PIECE];
@@ -37,43 +39,6 @@ double moesim_gen_layer_target(const moesim_gen_config *c, uint32_t layer)
 }
 
 /* ---- beginning and end ----------------------------------------------------------------------------------------- */
-
-/* A shuffled ranking added to the weights: rank r adds share / (r + E/8). */
-static void add_ranking(run *r, double share, uint16_t *order, double *weight)
-{
-    const uint32_t e = r->c->experts;
-    for (uint32_t i = 0; i < e; i++)
-        order[i] = (uint16_t)i;
-    for (uint32_t i = e; i > 1; i--) {
-        const uint32_t j = moesim_gen_below(&r->rng, i);
-        const uint16_t x = order[j];
-        order[j] = order[i - 1];
-        order[i - 1] = x;
-    }
-    for (uint32_t i = 0; i < e; i++)
-        weight[order[i]] += share / (i + e / 8.0);
-}
-
-/* Half of an expert's popularity is its layer's, half the workload's. */
-static moesim_code make_popularity(run *r, moesim_error *err)
-{
-    const uint32_t e = r->c->experts;
-    void *memory = NULL;
-    moesim_code code = moesim_alloc(e, 2 * sizeof(double) + sizeof(uint16_t), "popularity of experts", &memory, err);
-    double *common = memory, *weight = common != NULL ? common + e : NULL;
-    uint16_t *order = memory != NULL ? (uint16_t *)(void *)(weight + e) : NULL;
-    for (uint32_t l = 0; l < r->c->layers && code == MOESIM_OK; l++) {
-        memset(common, 0, e * sizeof *common);
-        add_ranking(r, 0.5, order, common);
-        for (uint32_t w = 0; w < r->c->workloads && code == MOESIM_OK; w++) {
-            memcpy(weight, common, e * sizeof *weight);
-            add_ranking(r, 0.5, order, weight);
-            code = moesim_gen_popularity_create(&r->popularity[(size_t)w * r->c->layers + l], weight, e, err);
-        }
-    }
-    free(memory);
-    return code;
-}
 
 static moesim_code prepare(run *r, moesim_error *err)
 {
@@ -92,19 +57,34 @@ static moesim_code prepare(run *r, moesim_error *err)
     r->expert = expert;
     r->gate = gate;
     r->shape = (moesim_gen_shape){ .rows = c->block, .top_k = c->top_k, .experts = c->experts, .overlap = c->overlap,
-                                   .boundary = c->boundary, .comeback = c->comeback, .old_routes = c->steadiness };
-    for (uint32_t k = 0; k < c->top_k; k++)
-        r->shape.weight[k] = k == 0 ? 1.0 : r->shape.weight[k - 1] * (1.0 + STEEPEST * c->steadiness);
+                                   .boundary = c->boundary, .comeback = c->comeback, .leave = NAN,
+                                   .recent = c->like != NULL };
+    if (c->like != NULL) {
+        r->shape.apart = APART;
+        r->shape.forget = c->like->forget;
+        r->shape.expire = c->like->expire;
+    }
+    for (uint32_t i = 0; i < MOESIM_GEN_CLASSES; i++) {
+        const double steadiness = c->like != NULL ? c->like->steady[i] : c->steadiness;
+        double *weight = r->shape.weight[i];
+        r->shape.old_routes[i] = steadiness;
+        for (uint32_t k = 0; k < c->top_k; k++)
+            weight[k] = k == 0 ? 1.0 : weight[k - 1] * (1.0 + STEEPEST * steadiness);
+    }
     for (uint32_t l = 0; l < c->layers && code == MOESIM_OK; l++)
         code = moesim_gen_layer_create(&r->layer[l], &r->shape, moesim_gen_layer_target(c, l), err);
-    moesim_gen_drops_fill(&c->stability, c->top_k, &r->drops);
     r->block.rows = c->block;
-    r->block.threshold = c->block > 1 ? (uint32_t)(c->threshold * 2048.0 + 0.999) : 2047u;
-    r->block.chance = moesim_gen_commit_chance(c->block, c->tokens_per_pass);
+    if (c->like != NULL) {
+        moesim_gen_drops_like(c->like, c->top_k, &r->drops);
+    } else {
+        moesim_gen_drops_fill(&c->stability, c->top_k, &r->drops);
+        r->block.threshold = c->block > 1 ? (uint32_t)(c->threshold * 2048.0 + 0.999) : 2047u;
+        r->block.chance = moesim_gen_commit_chance(c->block, c->tokens_per_pass);
+    }
     for (uint32_t i = 0; i < PIECE; i++)
         r->unknown[i] = NAN;
     moesim_rng_seed(&r->rng, c->seed);
-    return code == MOESIM_OK ? make_popularity(r, err) : code;
+    return code == MOESIM_OK ? moesim_gen_popularity_fill(r->popularity, c, &r->rng, err) : code;
 }
 
 static void release(run *r)
@@ -154,20 +134,52 @@ static moesim_code emit(run *r, uint32_t request, uint8_t kind, int32_t number, 
     return r->sink->pass(r->sink->cookie, &pass, &rows, err);
 }
 
+/* Like a trace: sizes of the sets, and what leaves them, by how many rows are masked in the next pass and in this one. */
+static void set_targets(run *r, uint32_t next, uint32_t now)
+{
+    const moesim_gen_like *like = r->c->like;
+    if (like == NULL)
+        return;
+    for (uint32_t l = 0; l < r->c->layers; l++)
+        r->layer[l].target = like->layer[l] * like->size[next];
+    r->shape.leave = like->leave[now];
+    r->shape.comeback = fmin(1.0, 2.0 * r->c->comeback * (r->c->block - now) / r->c->block);
+}
+
+/* A number in [0, 1) that decides how many experts a row gives up. Like a trace, rows that gave up some often do so again, and
+ * masked rows move together. */
+static double draw_drop(run *r, moesim_gen_layer *layer, uint32_t row, double together)
+{
+    const moesim_gen_like *like = r->c->like;
+    const uint8_t class = r->shape.kind[row];
+    if (like == NULL)
+        return moesim_rng_real(&r->rng);
+    if (class == MOESIM_GEN_JUST || moesim_rng_real(&r->rng) >= like->again[class])
+        layer->draw[row] = class == MOESIM_GEN_MASKED ? together : moesim_rng_real(&r->rng);
+    return layer->draw[row];
+}
+
 /* The routes of the next pass: what each row gives up goes by its confidence and class in this one. */
 static void advance(run *r, const moesim_gen_popularity *popularity)
 {
     uint8_t drop[MOESIM_GEN_MAX_BLOCK];
     const double *below[MOESIM_GEN_MAX_BLOCK];
+    uint32_t now = 0, next = 0;
     static const uint8_t class[] = { [MOESIM_STATE_MASKED] = MOESIM_GEN_MASKED, [MOESIM_STATE_COMMITTED_NOW] = MOESIM_GEN_JUST,
                                      [MOESIM_STATE_COMMITTED] = MOESIM_GEN_LONG };
     for (uint32_t t = 0; t < r->c->block; t++) {
-        const uint32_t bin = (uint32_t)((double)r->block.confidence[t] * MOESIM_STATS_BINS);
-        below[t] = r->drops.below[class[r->block.state[t]]][bin];
+        const double x = (double)r->block.confidence[t] * MOESIM_STATS_BINS;
+        const uint32_t bin = isnan(x) ? MOESIM_STATS_BINS : (uint32_t)x;
+        r->shape.kind[t] = class[r->block.state[t]];
+        below[t] = r->drops.below[r->shape.kind[t]][bin];
+        now += r->block.masked[t];
+        next += r->block.state[t] == MOESIM_STATE_MASKED;
     }
+    set_targets(r, next, now);
     for (uint32_t l = 0; l < r->c->layers; l++) {
+        const double together = r->c->like != NULL ? moesim_rng_real(&r->rng) : 0.0;
         for (uint32_t t = 0; t < r->c->block; t++) {
-            const double u = moesim_rng_real(&r->rng);
+            const double u = draw_drop(r, &r->layer[l], t, together);
             drop[t] = 0;
             while (below[t][drop[t]] <= u)
                 drop[t]++;
@@ -213,6 +225,32 @@ static moesim_code prefill(run *r, uint32_t request, uint32_t tokens, const moes
     return code;
 }
 
+static void begin_block(run *r)
+{
+    uint32_t masked = 0;
+    if (r->c->like != NULL)
+        moesim_gen_like_begin(r->c->like, &r->block, &r->rng);
+    else
+        moesim_gen_block_begin(&r->block);
+    for (uint32_t t = 0; t < r->c->block; t++)
+        masked += r->block.masked[t];
+    set_targets(r, masked, masked);
+}
+
+/* One denoise pass; true if another follows. */
+static bool denoise(run *r)
+{
+    const moesim_gen_like *like = r->c->like;
+    if (like == NULL)
+        return moesim_gen_block_denoise(&r->block, &r->rng) > 0;
+    return moesim_gen_like_denoise(like, &r->block, &r->rng) > 0 || moesim_rng_real(&r->rng) < like->idle;
+}
+
+static bool has_commit(run *r)
+{
+    return r->c->like != NULL ? moesim_rng_real(&r->rng) < r->c->like->commit : r->c->block > 1;
+}
+
 static moesim_code one_block(run *r, uint32_t request, int32_t number, uint32_t position,
                              const moesim_gen_popularity *popularity, moesim_error *err)
 {
@@ -220,21 +258,23 @@ static moesim_code one_block(run *r, uint32_t request, int32_t number, uint32_t 
         return err->code;
     for (uint32_t t = 0; t < r->c->block; t++)
         r->position[t] = (int32_t)(position + t);
+    begin_block(r);
     for (uint32_t l = 0; l < r->c->layers; l++)
         moesim_gen_layer_begin(&r->layer[l], &r->shape, &popularity[l], number == 0, &r->rng);
-    moesim_gen_block_begin(&r->block);
     moesim_code code = MOESIM_OK;
     int32_t step = 0;
-    for (uint32_t masked = r->c->block; masked > 0 && code == MOESIM_OK; step++) {
+    for (bool more = true; more && code == MOESIM_OK; step++) {
         if (step > 0)
             advance(r, popularity);
-        masked = moesim_gen_block_denoise(&r->block, &r->rng);
+        more = denoise(r);
         code = emit(r, request, MOESIM_PASS_DENOISE, number, step, r->block.confidence, err);
     }
-    if (code != MOESIM_OK || r->c->block == 1)
+    if (code != MOESIM_OK || !has_commit(r))
         return code;
     advance(r, popularity);
-    return emit(r, request, MOESIM_PASS_COMMIT, number, step, r->unknown, err);
+    if (r->c->like != NULL)
+        moesim_gen_like_commit(r->c->like, &r->block, &r->rng);
+    return emit(r, request, MOESIM_PASS_COMMIT, number, step, r->block.confidence, err);
 }
 
 /* A length between half and one and a half of the mean, at least 1. */
@@ -244,16 +284,33 @@ static uint32_t vary(run *r, uint32_t mean)
     return n > 0 ? n : 1;
 }
 
+/* Requests take turns between the workloads, in proportion to their shares. */
+static uint32_t next_workload(run *r)
+{
+    const moesim_gen_config *c = r->c;
+    uint32_t next = 0;
+    double least = INFINITY;
+    for (uint32_t w = 0; w < c->workloads; w++) {
+        const double share = c->share[w] > 0 ? c->share[w] : 1.0, taken = (r->taken[w] + 1.0) / share;
+        if (taken < least) {
+            least = taken;
+            next = w;
+        }
+    }
+    r->taken[next]++;
+    return next;
+}
+
 static moesim_code one_request(run *r, uint32_t q, moesim_error *err)
 {
     const moesim_gen_config *c = r->c;
-    const uint32_t workload = q % c->workloads, prompt = vary(r, c->prompt), output = vary(r, c->output);
+    const uint32_t workload = next_workload(r), prompt = vary(r, c->prompt), output = vary(r, c->output);
     const moesim_gen_popularity *popularity = &r->popularity[(size_t)workload * c->layers];
     const uint32_t blocks = (output + c->block / 2) / c->block > 0 ? (output + c->block / 2) / c->block : 1;
     moesim_trace_request request = { .prompt_tokens = prompt };
     memcpy(request.workload, c->workload[workload], strnlen(c->workload[workload], sizeof request.workload - 1));
     moesim_code code = r->sink->request(r->sink->cookie, &request, err);
-    if (code == MOESIM_OK)
+    if (code == MOESIM_OK && (c->like == NULL || c->like->prefill))
         code = prefill(r, q, prompt, popularity, err);
     for (uint32_t b = 0; b < blocks && code == MOESIM_OK; b++)
         code = one_block(r, q, (int32_t)b, prompt + b * c->block, popularity, err);

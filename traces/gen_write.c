@@ -65,6 +65,25 @@ static void describe(const moesim_gen_config *c, moesim_trace_info *info)
              c->stability.full[MOESIM_GEN_MASKED][0], c->stability.full[MOESIM_GEN_LONG][MOESIM_STATS_BINS - 1]);
 }
 
+/* Over that, what comes from a trace; nothing of it but shape and sizes is that trace's own. */
+static void describe_like(const moesim_gen_config *c, moesim_trace_info *info)
+{
+    const moesim_gen_like *like = c->like;
+    info->shared_experts = like->info.shared_experts;
+    info->has_resident_bytes = like->info.has_resident_bytes;
+    info->resident_bytes = like->info.resident_bytes;
+    info->commit_threshold = like->info.commit_threshold;
+    info->has_confidence = info->has_confidence_values = like->info.has_confidence_values;
+    memcpy(info->weight_dtype, like->info.weight_dtype, sizeof info->weight_dtype);
+    memcpy(info->source_digest, like->digest, sizeof like->digest);
+    if (!info->has_confidence)
+        snprintf(info->confidence_kind, sizeof info->confidence_kind, "none");
+    snprintf(info->decoder, sizeof info->decoder, "commits as often as the trace that this one is like");
+    snprintf(info->model_id, sizeof info->model_id, "synthetic/like %.200s", like->info.model_id);
+    snprintf(info->dataset, sizeof info->dataset, "synthetic; seed %" PRIu64 "; like the trace with SHA-256 %s", c->seed,
+             like->digest);
+}
+
 static moesim_code create(const moesim_gen_config *c, const char *path, const moesim_writer_options *options,
                           moesim_writer **out, moesim_error *err)
 {
@@ -75,11 +94,13 @@ static moesim_code create(const moesim_gen_config *c, const char *path, const mo
     if (code == MOESIM_OK)
         code = moesim_alloc(c->layers, sizeof(uint64_t), "expert sizes", &bytes, err);
     for (uint32_t l = 0; l < c->layers && code == MOESIM_OK; l++) {
-        ((int32_t *)number)[l] = (int32_t)(c->first_layer + l);
-        ((uint64_t *)bytes)[l] = c->expert_bytes;
+        ((int32_t *)number)[l] = c->like != NULL ? c->like->layer_id[l] : (int32_t)(c->first_layer + l);
+        ((uint64_t *)bytes)[l] = c->like != NULL && c->expert_bytes == 0 ? c->like->expert_bytes[l] : c->expert_bytes;
     }
     if (code == MOESIM_OK) {
         describe(c, info);
+        if (c->like != NULL)
+            describe_like(c, info);
         code = moesim_writer_create(path, info, number, bytes, options, out, err);
     }
     free(info);

@@ -1,0 +1,1 @@
+for o in "--preset ar" "--layers 4" "--active 50" "--stability state" "--overlap .8"; do moesim trace gen t.h5 --like sample.h5 $o; done; moesim trace gen t.h5 --like missing.h5; moesim trace gen t.h5 --like bad.h5; moesim trace gen sample.h5 --like sample.h5; moesim trace gen t.h5 --old-format; moesim trace gen t.h5 --like sample.h5 --workload a,b; ls

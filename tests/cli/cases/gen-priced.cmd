@@ -1,0 +1,1 @@
+for p in llada2.0-mini llada2.0-flash ar; do moesim trace gen t.h5 --preset $p --requests 1 --output-tokens 16 --no-statistics && moesim run t.h5 --time model --policy lru --cache 40 | grep -A1 "TPOT ms" | cut -c1-24; done
