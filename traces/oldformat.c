@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +29,8 @@
 #ifndef LIMIT_MEMORY
 #define LIMIT_MEMORY 1
 #endif
+
+#define POLL_MS 100   /* how soon an interruption is seen */
 
 /* Sets both limits, but never above the hard limit that already holds, which only a privileged process may raise. */
 static bool limit(unsigned resource, rlim_t most)
@@ -68,14 +71,18 @@ static void child(moesim_child_work *work, void *cookie, const moesim_child_limi
     _exit(wrote == (ssize_t)sizeof err && err.code == MOESIM_OK ? 0 : 1);
 }
 
-/* Waits for the child's end and takes what it reported; an interruption of this process ends the child first. */
+/* Waits for the child's end and takes what it reported; an interruption of this process ends the child first. Signals restart
+ * a read, so it is not begun before there is something to read. */
 static bool collect(pid_t pid, int pipe_end, moesim_error *report, int *status)
 {
     size_t have = 0;
     bool killed = false;
     for (;;) {
+        struct pollfd ready = {.fd = pipe_end, .events = POLLIN};
         if (moesim_interrupted() && !killed)
             killed = kill(pid, SIGKILL) == 0;
+        if (poll(&ready, 1, POLL_MS) <= 0)
+            continue;
         const ssize_t n = read(pipe_end, (char *)report + have, sizeof *report - have);
         if (n > 0)
             have += (size_t)n;
@@ -91,11 +98,11 @@ static bool collect(pid_t pid, int pipe_end, moesim_error *report, int *status)
 static moesim_code judge(bool reported, const moesim_error *report, int status, const moesim_child_limits *limits,
                          const char *path, moesim_error *err)
 {
-    if (moesim_interrupted())
-        return moesim_fail(err, MOESIM_E_INTERRUPTED, "interrupted while reading %s", path);
-    if (reported && WIFEXITED(status))
+    if (reported && WIFEXITED(status))   /* its work was done, whatever came since */
         return report->code == MOESIM_OK ? MOESIM_OK : moesim_fail(err, report->code, "%.*s", (int)sizeof report->text - 1,
                                                                    report->text);
+    if (moesim_interrupted())
+        return moesim_fail(err, MOESIM_E_INTERRUPTED, "interrupted while reading %s", path);
     const char *cause = WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "it ended without a report";
     return moesim_fail(err, MOESIM_E_FORMAT, "%s: the file is damaged, or larger than allowed: the process that read it ended "
                        "early (%s; limits: %llu MiB of memory, %llu s of CPU time); repack the file with `h5repack "

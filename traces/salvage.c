@@ -209,6 +209,8 @@ static moesim_code salvage_copy(salvaging *s, moesim_salvage_result *result, moe
     if (code == MOESIM_OK)
         return code;
     moesim_output_clean(s->out, false);   /* a child that was ended leaves its temporary file */
+    if (code == MOESIM_E_INTERRUPTED)
+        return moesim_fail(err, code, "interrupted while salvaging %s; nothing was kept", s->in);
     return rename_error(s, err);
 }
 

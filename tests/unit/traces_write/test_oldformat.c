@@ -6,8 +6,10 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "tests/unit/traces_write/common.h"
 #include "traces/copy.h"
 #include "traces/h5.h"
@@ -236,6 +238,40 @@ START_TEST(child_is_mute)
 }
 END_TEST
 
+static moesim_code sleeping_child(void *cookie, moesim_error *err)
+{
+    (void)err;
+    const char mark = 'x';
+    ck_assert_int_eq(write(*(const int *)cookie, &mark, 1), 1);
+    for (;;)
+        (void)pause();
+    return MOESIM_OK;
+}
+
+/* A signal to the parent alone, while it waits, ends both; without that the test runs into its time limit. */
+START_TEST(interrupted_parent)
+{
+    const moesim_child_limits limits = {UINT64_C(1) << 40, 30};
+    moesim_error err = MOESIM_ERROR_INIT;
+    int ends[2], status = 0;
+    char mark = 0;
+    ck_assert_int_eq(pipe(ends), 0);
+    const pid_t parent = fork();
+    ck_assert_int_ge(parent, 0);
+    if (parent == 0) {
+        moesim_interrupt_install();
+        const moesim_code code = moesim_child_run(sleeping_child, &ends[1], &limits, "file", &err);
+        _exit(code == MOESIM_E_INTERRUPTED && strstr(err.text, "interrupted while reading file") != NULL ? 0 : 1);
+    }
+    ck_assert_int_eq(close(ends[1]), 0);
+    ck_assert_int_eq(read(ends[0], &mark, 1), 1);
+    ck_assert_int_eq(kill(parent, SIGTERM), 0);
+    ck_assert_int_eq(read(ends[0], &mark, 1), 0);   /* both are gone: nobody holds the other end */
+    ck_assert_int_eq(waitpid(parent, &status, 0), parent);
+    ck_assert_int_eq(status, 0);
+}
+END_TEST
+
 START_TEST(no_tmpdir)
 {
     moesim_error err = MOESIM_ERROR_INIT;
@@ -259,6 +295,7 @@ int main(void)
     tcase_add_test(cases, child_never_ends);
     tcase_add_test(cases, child_wants_memory);
     tcase_add_test(cases, child_is_mute);
+    tcase_add_test(cases, interrupted_parent);
     tcase_add_test(cases, no_tmpdir);
     suite_add_tcase(suite, cases);
     return run_suite(suite);
