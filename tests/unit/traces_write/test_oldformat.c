@@ -251,7 +251,6 @@ static moesim_code sleeping_child(void *cookie, moesim_error *err)
 /* A signal to the parent alone, while it waits, ends both; without that the test runs into its time limit. */
 START_TEST(interrupted_parent)
 {
-    const moesim_child_limits limits = {UINT64_C(1) << 40, 30};
     moesim_error err = MOESIM_ERROR_INIT;
     int ends[2], status = 0;
     char mark = 0;
