@@ -2,11 +2,12 @@
 """SGLang's per_token recorder, imitated: forward calls as it writes them, and what an importer must find in them."""
 import numpy as np
 
-from convert_support import random_routes
+from convert_support import SIZES, random_routes
 from support import torch
 
 LAYERS, EXPERTS, TOP_K, BLOCK, MASK = 4, 16, 8, 8, 999     # layer 0 is dense
 EXTEND, DECODE, MIXED, IDLE, DLLM = 1, 2, 3, 4, 10
+DIFFUSION = ["--mask-id", MASK, *SIZES]
 
 
 def identity(experts=EXPERTS):

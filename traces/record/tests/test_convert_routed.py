@@ -182,6 +182,7 @@ class Refusals(ConvertCase):
         for content, words in (
                 (answer("!!!not base64"), "meta_info.routed_experts: is no base64"),
                 (answer(text(a.tobytes())[:-3]), "is no base64"),
+                (answer(text(a.tobytes())[:8] + "!" + text(a.tobytes())[8:]), "is no base64"),
                 (answer(text(a.tobytes()[:-4])), "are no whole number of tokens of 4 layers x 4 experts x 4 bytes"),
                 (answer(text(npy(a)[:-8])), "was cut short"),
                 (answer(3), "is int, expected base64 or lists"), (answer([1, 2]), "meta_info.routed_experts[0]: 1, expected"),

@@ -171,6 +171,10 @@ class Jsonl(ConvertCase):
         self.assert_refused("jsonl", a, self.put("b.jsonl", Log(1).requests().call(1).bytes()), *BASE,
                             text="b.jsonl: line 27: layer 1 parts from layer 0")
         other = Log(1).requests()
+        other.lines[9]["req_id"] = "r7"
+        self.assert_refused("jsonl", a, self.put("b.jsonl", other.bytes()), *BASE,
+                            text="b.jsonl: line 10: layer 1 parts from layer 0")
+        other = Log(1).requests()
         other.lines[0]["model_id"] = "other"
         self.assert_refused("jsonl", a, self.put("b.jsonl", other.bytes()), *BASE, text="another model_id or top_k")
         self.assert_refused("jsonl", a, *SIZES, text="give --num-experts N or --config")

@@ -54,7 +54,7 @@ class Draft:
 
     def describe(self):
         """Text for gate_kind: says whether the scores sum to 1, as they are; nothing is renormalised."""
-        used = [(p.gate, p.expert >= 0) for p in self.passes if p.kind != "dummy"]
+        used = [(p.gate, p.expert >= 0) for p in self.passes]
         sums = np.concatenate([np.where(there, gate, 0).sum(axis=-1)[there.all(axis=-1)] for gate, there in used])
         whole = len(sums) > 0 and np.abs(sums - 1).max() <= 0.005
         return f"{self.gate_score}, {'normalised over the selected experts' if whole else 'not normalised'}"

@@ -87,7 +87,7 @@ def _mark(draft):
     """The passes of the draft, warm-up passes among them as dummies. Rows of such a prefill are no prompt."""
     passes = draft.passes if draft.batched else _split(draft.passes)
     for p, long, same in zip(passes, _long_runs(passes), _same_passes(passes)):
-        if p.kind == "dummy" or p.masked or not len(long) or not (long.all() or same or _uniform(p)):
+        if p.kind == "dummy" or not len(long) or not (long.all() or same or _uniform(p)):
             continue
         if p.kind == "prefill":
             draft.prompts[p.request] = max(0, draft.prompts[p.request] - len(p.position))
