@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/bits.h"
 
 #define LEAST_BLOCKS 8u
 #define LEAST_PASSES 32u
@@ -194,13 +195,18 @@ static void fill_config(moesim_gen_config *c, const moesim_gen_like *like, const
 static moesim_code allocate(moesim_trace *trace, moesim_gen_config *c, moesim_error *err)
 {
     const moesim_trace_info *info = moesim_trace_get_info(trace);
-    void *memory = NULL, *arrays = NULL;
+    void *memory = NULL, *arrays = NULL, *member = NULL;
+    const uint32_t words = moesim_words(info->num_experts);
     moesim_code code = moesim_alloc(1, sizeof(moesim_gen_like), "the tables of a trace", &memory, err);
     if (code == MOESIM_OK)
         code = moesim_alloc(info->num_layers, sizeof(double) + sizeof(uint64_t) + sizeof(int32_t), "layers", &arrays, err);
+    if (code == MOESIM_OK)
+        code = moesim_alloc((size_t)info->num_layers * words, 64 * sizeof(uint32_t), "popularity of experts", &member, err);
     c->like = memory;
-    if (code != MOESIM_OK)
+    if (code != MOESIM_OK) {
+        free(arrays);
         return code;
+    }
     c->like->info = *info;
     c->like->layer = arrays;
     c->like->expert_bytes = (uint64_t *)(void *)(c->like->layer + info->num_layers);
@@ -209,7 +215,7 @@ static moesim_code allocate(moesim_trace *trace, moesim_gen_config *c, moesim_er
     memcpy(c->like->layer_id, moesim_trace_layer_ids(trace), info->num_layers * sizeof(int32_t));
     memcpy(c->like->digest, info->digest, sizeof c->like->digest);
     c->like->seen = (moesim_gen_measure){ .block = info->block_length, .layers = info->num_layers, .top_k = info->top_k,
-                                          .words = (info->num_experts + 63u) / 64u, .threshold = info->commit_threshold };
+                                          .words = words, .threshold = info->commit_threshold, .member = member };
     return MOESIM_OK;
 }
 
@@ -243,8 +249,10 @@ moesim_code moesim_gen_like_measure(moesim_trace *trace, moesim_gen_config *c, m
 
 void moesim_gen_like_destroy(moesim_gen_config *c)
 {
-    if (c->like != NULL)
+    if (c->like != NULL) {
         free(c->like->layer);
+        free(c->like->seen.member);
+    }
     free(c->like);
     c->like = NULL;
 }

@@ -24,6 +24,7 @@ typedef struct moesim_gen_pairs { double n, x, y, xx, yy, xy; } moesim_gen_pairs
 typedef struct moesim_gen_measure {
     uint32_t block, layers, top_k, words;
     double threshold;            /* NaN: not recorded */
+    uint32_t *member;            /* [M][words · 64] passes in which A holds the expert; NULL: not counted */
     uint64_t kept[MOESIM_GEN_CLASSES][MOESIM_GEN_BINS][65];      /* rows × layers by how many experts the next pass keeps */
     uint64_t cell[MOESIM_GEN_CLASSES][MOESIM_GEN_CELLS + 1];     /* rows of denoise passes by confidence */
     uint64_t commits[MOESIM_GEN_MAX_BLOCK + 1][MOESIM_GEN_MAX_BLOCK + 1];   /* denoise passes by masked, committed */
@@ -46,7 +47,7 @@ typedef struct moesim_gen_like {
     char digest[MOESIM_DIGEST_CHARS];
     moesim_trace_info info;      /* of the trace that this one is like */
     moesim_text workload[MOESIM_GEN_MAX_WORKLOADS];
-    int32_t *layer_id;           /* [M] the three lie in one piece of memory that layer begins */
+    int32_t *layer_id;           /* [M] this and the next two lie in one piece of memory that layer begins */
     uint64_t *expert_bytes;      /* [M] */
     double *layer;               /* [M] |A| over its mean */
     moesim_gen_measure seen;     /* of the trace */

@@ -62,6 +62,13 @@ static void count_sizes(moesim_gen_measure *m, const moesim_past *now, uint32_t 
         m->unrouted += now->expert[i] == UINT16_MAX;
 }
 
+static void count_members(moesim_gen_measure *m, const moesim_past *now)
+{
+    for (uint32_t w = 0; w < m->layers * m->words && m->member != NULL; w++)
+        for (uint64_t in = now->active[w]; in != 0; in &= in - 1)
+            m->member[(size_t)w * 64 + (uint32_t)__builtin_ctzll(in)]++;
+}
+
 static void count_leaves(moesim_gen_measure *m, const moesim_past *old, const moesim_past *now)
 {
     moesim_mean *leave = &m->leave[masked_rows(old)];
@@ -137,6 +144,7 @@ void moesim_gen_measure_pass(void *cookie, const moesim_pass *pass, moesim_open_
     const uint32_t masked = masked_rows(now);
     count_decoder(m, now, pass->kind, masked);
     count_sizes(m, now, masked);
+    count_members(m, now);
     if (request->held == 0) {
         m->blocks++;
         m->start[masked]++;

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "traces/gen_layer.h"
+#include "traces/gen_like.h"
 
 /* Vose: each column i holds i up to `cut` and one other expert above it. */
 static void fill(moesim_gen_popularity *p, double *share, uint16_t *stack, uint32_t n)
@@ -80,6 +81,19 @@ static void add_ranking(moesim_rng *rng, uint32_t e, double share, uint16_t *ord
         weight[order[i]] += share / (i + e / 8.0);
 }
 
+/* Like a trace: the odds of being active, since what is not yet active is drawn. All workloads share them. */
+static void copy_popularity(const moesim_gen_config *c, uint32_t layer, double *weight)
+{
+    const moesim_gen_measure *m = &c->like->seen;
+    const size_t of = (size_t)layer * m->layers / c->layers;           /* a pilot has some of the layers */
+    const uint32_t *member = m->member + of * m->words * 64;
+    double passes = 0.0;
+    for (uint32_t i = 0; i <= m->block; i++)
+        passes += (double)m->size[i].n / m->layers;
+    for (uint32_t e = 0; e < c->experts; e++)
+        weight[e] = (member[e] + 1.0) / (passes - member[e] + 1.0);
+}
+
 moesim_code moesim_gen_popularity_fill(moesim_gen_popularity *out, const moesim_gen_config *c, moesim_rng *rng,
                                        moesim_error *err)
 {
@@ -94,6 +108,8 @@ moesim_code moesim_gen_popularity_fill(moesim_gen_popularity *out, const moesim_
         for (uint32_t w = 0; w < c->workloads && code == MOESIM_OK; w++) {
             memcpy(weight, common, e * sizeof *weight);
             add_ranking(rng, e, 0.5, order, weight);
+            if (c->like != NULL)
+                copy_popularity(c, l, weight);
             code = moesim_gen_popularity_create(&out[(size_t)w * c->layers + l], weight, e, err);
         }
     }

@@ -163,6 +163,31 @@ START_TEST(says_what_it_is)
 }
 END_TEST
 
+/* Experts that are often active in the one are in the other; numbers of experts mean the same. */
+START_TEST(popularity_follows)
+{
+    side s, t;
+    moesim_error err = MOESIM_ERROR_INIT;
+    double n = 0.0, x = 0.0, y = 0.0, xx = 0.0, yy = 0.0, xy = 0.0;
+    ck_assert_int_eq(measure(SAMPLE, &s, &err), MOESIM_OK);
+    ck_assert_int_eq(moesim_gen_write(&s.config, test_path("popular.h5"), NULL, &err), MOESIM_OK);
+    ck_assert_int_eq(measure(test_path("popular.h5"), &t, &err), MOESIM_OK);
+    for (uint32_t i = 0; i < s.config.layers * s.config.experts; i++) {
+        const double a = s.config.like->seen.member[i], b = t.config.like->seen.member[i];
+        n += 1.0;
+        x += a;
+        y += b;
+        xx += a * a;
+        yy += b * b;
+        xy += a * b;
+    }
+    const double r = (n * xy - x * y) / sqrt((n * xx - x * x) * (n * yy - y * y));
+    ck_assert_msg(r > 0.9, "correlation %.3f", r);
+    release(&s);
+    release(&t);
+}
+END_TEST
+
 START_TEST(another_preset_is_apart)
 {
     side s;
@@ -329,5 +354,5 @@ START_TEST(refusals)
 }
 END_TEST
 
-RUN_TESTS("gen like", like_the_sample, like_the_recorded, like_an_autoregressive, says_what_it_is, another_preset_is_apart,
-          what_is_turned_shows, same_seed_same_bytes, refusals)
+RUN_TESTS("gen like", like_the_sample, like_the_recorded, like_an_autoregressive, says_what_it_is, popularity_follows,
+          another_preset_is_apart, what_is_turned_shows, same_seed_same_bytes, refusals)
