@@ -213,6 +213,7 @@ START_TEST(lengths_and_damage)
     moesim_diff found;
     moesim_error err = MOESIM_ERROR_INIT;
     new_trace(&t);
+    t.info.has_prob = false;   /* its array has no room for further rows */
     test_trace_write(&t, test_path("a.h5"));
     test_trace_add_pass(&t, 0, MOESIM_PASS_DENOISE, 9, 0, 3, 0);
     test_trace_write(&t, test_path("b.h5"));
