@@ -106,8 +106,9 @@ static moesim_code check_root(int fd, const char *path, const unsigned char *hea
     if (root <= INT64_MAX && pread(fd, magic, sizeof magic, (off_t)root) == (ssize_t)sizeof magic &&
         memcmp(magic, "OHDR", sizeof magic) == 0)
         return MOESIM_OK;
-    return moesim_fail(err, MOESIM_E_FORMAT, "%s: nothing can be salvaged: it has no root group; its program was killed before "
-                       "that was written", path);
+    return moesim_fail(err, MOESIM_E_FORMAT, "%s: nothing can be salvaged: there is no root group at byte %llu (it is damaged "
+                       "or in HDF5's old format, or its program was killed before it was written)", path,
+                       (unsigned long long)root);
 }
 
 /* The whole file from byte 0 on; *bytes: what it had. */
