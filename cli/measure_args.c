@@ -20,7 +20,7 @@ const moesim_arg moesim_measure_args[] = {
     { .name = "threads", .type = MOESIM_ARG_U64, .offset = AT(threads), .value = "N", .min = 1, .max = 256,
       .help = "Most CPU threads; one a physical core that this process may use is the default. Fewer are measured too." },
     { .name = "isa", .type = MOESIM_ARG_STRING, .offset = AT(isa), .value = "NAME",
-      .help = "Instruction set of CPU experts: plain, avx2, avx512, amx, avx512bf16; the last of them that this CPU has is the "
+      .help = "Instruction set of CPU experts: plain, avx2, avx512, avx512bf16, amx; the last of them that this CPU has is the "
               "default." },
     { .name = "cpus", .type = MOESIM_ARG_STRING, .offset = AT(cpus), .value = "LIST",
       .help = "Where the threads are pinned, such as 0-7,16; none: not pinned." },

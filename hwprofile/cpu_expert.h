@@ -21,7 +21,7 @@ typedef struct moesim_cpu_config {
     const char *cpus;            /* "0-7,16": where the threads are pinned; NULL: the allowed ones; "none": not pinned */
 } moesim_cpu_config;
 
-/* Of "plain", "avx2", "avx512", "amx", "avx512bf16" those that this CPU can run; NULL-ended. The last is the default. */
+/* Of "plain", "avx2", "avx512", "avx512bf16", "amx" those that this CPU can run; NULL-ended. The last is the default. */
 const char *const *moesim_cpu_isas(void);
 
 typedef struct moesim_cpu_team moesim_cpu_team;

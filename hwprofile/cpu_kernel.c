@@ -63,10 +63,10 @@ static const moesim_cpu_kernel *const kernels[] = {
     &moesim_cpu_plain,
 #if defined(__x86_64__)
     &moesim_cpu_avx2, &moesim_cpu_avx512,
-#if defined(MOESIM_AMX)
-    &moesim_cpu_amx,             /* before the next, so only when asked for */
-#endif
     &moesim_cpu_avx512bf16,
+#if defined(MOESIM_AMX)
+    &moesim_cpu_amx,
+#endif
 #endif
 };
 

@@ -20,6 +20,7 @@
 
 #define TILE 16u                 /* rows of a tile; tokens of one */
 #define STEP 32u                 /* weights of a tile's row: a cache line */
+#define LEAST 5u                 /* an expert of 1..4 tokens is one block, which reads its weights faster than tiles do */
 #define FEW 4u                   /* fewer tokens than these are put into order one by one */
 
 _Static_assert(MOESIM_CPU_TILE_ROWS == TILE && MOESIM_CPU_TILE_TOKENS == 2 * TILE, "two tiles of tokens, rows of one");
@@ -201,6 +202,6 @@ KERNEL_TARGET static void release(void)
     configured = 0;
 }
 
-const moesim_cpu_tiles moesim_cpu_amx_tiles = { tiles_granted, pack, products, release };
+const moesim_cpu_tiles moesim_cpu_amx_tiles = { tiles_granted, LEAST, pack, products, release };
 
 #endif

@@ -29,6 +29,7 @@ typedef struct moesim_cpu_pair {
 /* Matrix tiles: many rows and tokens at a time. */
 typedef struct moesim_cpu_tiles {
     bool (*supported)(void);     /* asks the system for them when called first */
+    uint32_t least;              /* tokens from which tiles are faster than blocks of the same kernel (bench_cpu_expert) */
     /* Activations x[row[0..tokens-1]] of k (a multiple of 64), row NULL: x[0..tokens-1], into the order that `products` reads:
      * tokens·k elements at out, 64-byte aligned. */
     void (*pack)(const uint16_t *x, const uint16_t *row, uint32_t tokens, uint32_t k, void *out);
@@ -39,7 +40,8 @@ typedef struct moesim_cpu_tiles {
     void (*release)(void);       /* of the calling thread */
 } moesim_cpu_tiles;
 
-/* One instruction set. Each sum of products is taken in an order that depends on k alone. */
+/* One instruction set. Each sum of products is taken in an order that depends on k alone (and on whether tiles multiply);
+ * elements are bf16 where there are tiles. */
 typedef struct moesim_cpu_kernel {
     const char *name;
     bool (*supported)(void);
@@ -52,7 +54,7 @@ typedef struct moesim_cpu_kernel {
                   float out[MOESIM_CPU_ROWS][MOESIM_CPU_TOKENS]);
     /* Reads everything; the result depends on all of it. bytes is a multiple of 64, data 64-byte aligned. */
     uint64_t (*read)(const void *data, size_t bytes);
-    const moesim_cpu_tiles *tiles;       /* for experts, instead of prepare and block; NULL: none. Elements are bf16 */
+    const moesim_cpu_tiles *tiles;       /* for experts of so many tokens, instead of prepare and block; NULL: none */
 } moesim_cpu_kernel;
 
 /* x86 only but for plain; amx where the compiler knows it (MOESIM_AMX). */

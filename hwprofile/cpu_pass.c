@@ -207,10 +207,15 @@ static void chunk_tiles(const moesim_cpu_crew *crew, const struct phase *p, uint
     }
 }
 
+static bool tiled(const moesim_cpu_kernel *kernel, uint32_t tokens)
+{
+    return kernel->tiles != NULL && tokens >= kernel->tiles->least;
+}
+
 static void run_phase(moesim_cpu_crew *crew, uint32_t thread, const struct phase *p)
 {
     void (*const chunk)(const moesim_cpu_crew *, const struct phase *, uint32_t, uint32_t, uint32_t) =
-        crew->kernel->tiles != NULL ? chunk_tiles : p->up != NULL ? chunk_up : chunk_down;
+        tiled(crew->kernel, p->tokens) ? chunk_tiles : p->up != NULL ? chunk_up : chunk_down;
     for (uint32_t i = 0; i < crew->threads; i++) {
         const uint32_t owner = (thread + i) % crew->threads;
         uint32_t begin, end, first, last;
@@ -230,7 +235,7 @@ static uint32_t chunk_rows(size_t bytes_a_row, uint32_t unit)
 /* Activations x[row[0..n-1]], row NULL: x[0..n-1], in the kernel's form. */
 static void prepare(const moesim_cpu_kernel *kernel, const uint16_t *x, const uint16_t *row, uint32_t n, uint32_t k, char *out)
 {
-    if (kernel->tiles != NULL) {
+    if (tiled(kernel, n)) {
         kernel->tiles->pack(x, row, n, k, out);
         return;
     }
@@ -254,7 +259,8 @@ void moesim_cpu_crew_pass(moesim_cpu_crew *crew, uint32_t thread, const moesim_c
 {
     const moesim_cpu_kernel *kernel = crew->kernel;
     const size_t matrix = (size_t)crew->hidden * crew->intermediate;
-    const uint32_t unit = kernel->tiles != NULL ? MOESIM_CPU_TILE_ROWS : MOESIM_CPU_ROWS;
+    const bool tiles = tiled(kernel, n);
+    const uint32_t unit = tiles ? MOESIM_CPU_TILE_ROWS : MOESIM_CPU_ROWS;
     char *prepared = crew->prepared + thread * crew->prepared_bytes;
     struct phase p = { .number = 2 * number + 1, .total = crew->intermediate, .k = crew->hidden,
                        .chunk = chunk_rows(2 * crew->hidden * sizeof(uint16_t), unit), .gate = job->weights,
@@ -266,11 +272,11 @@ void moesim_cpu_crew_pass(moesim_cpu_crew *crew, uint32_t thread, const moesim_c
     p.number++;
     p.total = crew->hidden;
     p.k = crew->intermediate;
-    p.chunk = chunk_rows(crew->intermediate * sizeof(uint16_t), kernel->tiles != NULL ? 2 * unit : unit);
+    p.chunk = chunk_rows(crew->intermediate * sizeof(uint16_t), tiles ? 2 * unit : unit);
     p.gate = job->weights + 2 * matrix;
     p.up = NULL;
     p.y = job->y + (size_t)first * crew->hidden;
     run_phase(crew, thread, &p);
-    if (kernel->tiles != NULL)
+    if (tiles)
         kernel->tiles->release();
 }

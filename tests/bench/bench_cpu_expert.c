@@ -2,7 +2,7 @@
  *
  * CPU experts over a pool that no cache holds: µs, GB/s and share of the read-only bandwidth, by instruction set and tokens.
  * Limit: at least 70 % of that bandwidth for up to 4 tokens with all cores, with the default instruction set, the last one.
- * Then AMX beside AVX512-BF16, in turns, where the CPU has both: whether the tiles are worth being the default.
+ * Then AMX beside AVX512-BF16, in turns, where the CPU has both: tiles should be slower for no number of tokens.
  * usage: bench_cpu_expert [--gate|--tiles] [THREADS [CPUS [HIDDEN INTERMEDIATE [POOL_MB]]]]
  * 0 threads: all cores; CPUS "all" or "0-7"; with --gate exits 1 where the limit is missed; --tiles: AMX alone.
  */

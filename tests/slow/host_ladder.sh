@@ -8,7 +8,8 @@ set -eu
 trace=$1 out=$2 build=${3:-${MOESIM_BUILD:-build}}
 mkdir -p "$out"
 sizes="--hidden 512 --intermediate 128 --threads 1"
-[ -f "$out/part.h5" ] || "$build/cli/moesim" trace select "$trace" "$out/part.h5" --requests 0:1 --layers 0:10 --compression gzip
+[ -f "$out/part.h5" ] ||
+    "$build/cli/moesim" trace select "$trace" "$out/part.h5" --requests 0:1 --layers 0:10 --compression gzip
 # shellcheck disable=SC2086
 if [ ! -f "$out/fit.json" ]; then
     "$build/cli/moesim-device" measure --device host --as llada2.0-mini $sizes --other off -o "$out/samples.h5"
