@@ -99,7 +99,7 @@ static moesim_code fit_table(moesim_fitting *f, moesim_error *err)
     }
     t->points = (uint32_t)n;
     t->expert_bytes = (double)f->raw->expert_bytes;
-    moesim_fit_set(&t->facts, 0.0, samples, spread, NAN, "medians, %u threads%s%s; the sweeps differ by at most %.1f %%",
+    moesim_fit_set(&t->facts, 0.0, samples, spread, apart / 2, "medians, %u threads%s%s; the sweeps differ by at most %.1f %%",
                    f->threads, moesim_raw_find_fact(f->raw, "isa") != NULL ? ", " : "",
                    moesim_raw_find_fact(f->raw, "isa") != NULL ? moesim_raw_find_fact(f->raw, "isa") : "", 100.0 * apart);
     return MOESIM_OK;

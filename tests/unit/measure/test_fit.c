@@ -179,6 +179,23 @@ START_TEST(one_wild_elsewhere)
 }
 END_TEST
 
+/* A CPU that is slower the second time: the table is the mean of both, and its residual tells. */
+START_TEST(sweeps_apart)
+{
+    fake = fake_usual;
+    fake_measure(false, &raw);
+    fit_ok(&options);
+    ck_assert_double_lt(profile.cpu.facts.residual, 0.01);
+    for (size_t i = 0; i < raw.num_points; i++)
+        if (raw.point[i].key.kind == MOESIM_RAW_CPU && raw.point[i].sweep == 1)
+            spoil(&raw.point[i], 1.5);
+    fit_ok(&options);
+    near("residual", profile.cpu.facts.residual, 0.2, 0.02);        /* 1 and 1.5 are 0.25 from 1.25 */
+    near("cpu.table", profile.cpu.seconds[0], 1.25 * fake_expert(profile.cpu.tokens[0], FAKE_THREADS), 0.02);
+    moesim_raw_fini(&raw);
+}
+END_TEST
+
 /* B far above what both want: no limit was seen, and none is made up. */
 START_TEST(nothing_slowed)
 {
@@ -336,5 +353,5 @@ START_TEST(too_few)
 }
 END_TEST
 
-RUN_TESTS("fit", exact, as_file, noisy, one_wild_copy, one_wild_elsewhere, nothing_slowed, some_slowed, slow_gpu, long_tail,
-          fewer_threads, copies_of_events, no_start, too_few)
+RUN_TESTS("fit", exact, as_file, noisy, one_wild_copy, one_wild_elsewhere, sweeps_apart, nothing_slowed, some_slowed, slow_gpu,
+          long_tail, fewer_threads, copies_of_events, no_start, too_few)
