@@ -34,10 +34,11 @@ const moesim_usage moesim_usage_device_measure = {
     .max_positional = 0,
 };
 
-/* What the backend's default is where nothing was asked for; experts and bytes. */
-typedef struct sizes { const char *device; uint32_t slots; uint64_t pool; } sizes;
+/* What the backend's default is where nothing was asked for: experts in slots, at least so many bytes of them, and bytes of the
+ * pool. Slots and pool are used in turn, and more of them than a cache holds, however small an expert is. */
+typedef struct sizes { const char *device; uint32_t slots; uint64_t slot_bytes, pool; } sizes;
 
-static const sizes defaults[] = { { "host", 64, 512 * MIB }, { NULL, 320, 2048 * MIB } };
+static const sizes defaults[] = { { "host", 64, 512 * MIB, 512 * MIB }, { NULL, 320, 512 * MIB, 2048 * MIB } };
 
 static const sizes *sizes_of(const char *device)
 {
@@ -93,8 +94,10 @@ static moesim_code configure(const moesim_measure_settings *s, moesim_geometry *
     g->intermediate = s->intermediate > 0 ? (uint32_t)s->intermediate : g->intermediate;
     const uint64_t each = UINT64_C(6) * g->hidden * g->intermediate;
     const sizes *usual = sizes_of(s->device);
+    const uint32_t filling = (uint32_t)(usual->slot_bytes / each);
     *c = (moesim_device_config){ .hidden = g->hidden, .intermediate = g->intermediate, .top_k = g->top_k,
-                                 .max_rows = moesim_measure_rows(g->top_k), .slots = usual->slots, .seed = SEED,
+                                 .max_rows = moesim_measure_rows(g->top_k), .seed = SEED,
+                                 .slots = filling > usual->slots ? filling : usual->slots,
                                  .allow_pageable = s->allow_pageable, .geometry = g,
                                  .context = s->context > 0 ? (uint32_t)s->context : CONTEXT,
                                  .cpu = { .threads = (uint32_t)s->threads, .isa = s->isa, .cpus = s->cpus },

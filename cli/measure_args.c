@@ -27,7 +27,8 @@ const moesim_arg moesim_measure_args[] = {
     { .name = "host-pool", .type = MOESIM_ARG_BYTES, .offset = AT(host_pool), .value = "BYTES", .min = 1,
       .help = "Experts in host memory, much more than the last cache holds; 2GiB (host: 512MiB) is the default." },
     { .name = "gpu-memory", .type = MOESIM_ARG_BYTES, .offset = AT(gpu_memory), .value = "BYTES", .min = 1,
-      .help = "Slots in device memory; room for 320 experts (host: 64) is the default. Grouped calls take no more." },
+      .help = "Slots in device memory; room for 320 experts (host: 64) and for 512MiB is the default. Grouped calls take no "
+              "more." },
     { .name = "other", .type = MOESIM_ARG_CHOICE, .offset = AT(other), .choices = off_on,
       .help = "off: measure neither attention, router and shared expert nor the LM head; their constants become 0. Default "
               "on." },

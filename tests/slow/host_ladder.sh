@@ -1,15 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # By hand, on a machine without other work: how far the prediction is from the host backend, with this machine's own profile.
-# Experts are small (512 x 128), so that a grid takes minutes: five policies at four capacities, three repeats. The report ends
-# with the errors; the profile, the raw file and the report stay in FOLDER. The folder's grid is gone on with if it is there.
+# Experts are small (1024 x 256) and layers few, so that a grid takes minutes: five policies at four capacities, three repeats.
+# Smaller ones would measure how long threads take to wake up. The profile, the raw file and the report stay in FOLDER; a grid
+# that is there is gone on with.
 # usage: tests/slow/host_ladder.sh TRACE FOLDER [BUILD]    TRACE: recorded, such as gsm8k-b16.h5; BUILD: default build
 set -eu
 trace=$1 out=$2 build=${3:-${MOESIM_BUILD:-build}}
 mkdir -p "$out"
-sizes="--hidden 512 --intermediate 128 --threads 1"
+sizes="--hidden 1024 --intermediate 256 --threads 1"
 [ -f "$out/part.h5" ] ||
-    "$build/cli/moesim" trace select "$trace" "$out/part.h5" --requests 0:1 --layers 0:10 --compression gzip
+    "$build/cli/moesim" trace select "$trace" "$out/part.h5" --requests 0:1 --layers 0:4 --compression gzip
 # shellcheck disable=SC2086
 if [ ! -f "$out/fit.json" ]; then
     "$build/cli/moesim-device" measure --device host --as llada2.0-mini $sizes --other off -o "$out/samples.h5"

@@ -8,7 +8,7 @@ root=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
-"$moesim" profile measure --device host --as llada2.0-mini --hidden 256 --intermediate 64 --host-pool 32MiB --gpu-memory 3MiB \
+"$moesim" profile measure --device host --as llada2.0-mini --hidden 256 --intermediate 64 --host-pool 32MiB --gpu-memory 6MiB \
     --other off --quick -o raw.h5 >measured
 grep -q 'next: moesim profile fit raw.h5' measured
 for kind in copy to_host to_device cpu read grouped empty event_hits event_moved event_cpu event_both joint_cpu joint_link; do
