@@ -13,9 +13,8 @@ import torch
 
 from .adapters import expert_bytes, find_gates, first
 from .generate import GenerateWatch
-from .writer import OPTIONAL, Problem, TraceWriter
+from .writer import COMMITTED, COMMITTED_NOW, EDITED, MASKED, OPTIONAL, Problem, TraceWriter
 
-MASKED, COMMITTED_NOW, COMMITTED, EDITED = 0, 1, 2, 3
 HELD = "top-1 probability at masked positions, probability of the held token elsewhere"
 TOP_1 = "top-1 probability"
 

@@ -13,7 +13,7 @@ import numpy as np
 
 NO_ROUTE = 65535            # id of a slot that routed to no expert
 KINDS = {"prefill": 0, "denoise": 1, "commit": 2, "dummy": 3}
-STATE_MAX = 3               # masked, committed now, committed earlier, edited now
+MASKED, COMMITTED_NOW, COMMITTED, EDITED = range(4)         # states of a row
 WIDE_ROWS, ROWS = 256, 8192  # rows of a chunk: of [M][K] and [M][E] columns, of all others
 CHUNK_BYTES = 8 << 20       # wide chunks stay below
 ZSTD = 32015                # registered number of the HDF5 filter
@@ -179,9 +179,10 @@ class TraceWriter:
                   "pass/request": [request], "pass/block": [block], "pass/step": [step], "pass/forward": [forward],
                   "observed/pass_ns": [pass_ns]}
         ready = {}
-        for name, type_, width, _ in self._columns():
+        for column in self._columns():
+            name, type_, width, _ = column
             inner = self._inner(width)
-            n = 1 if name[:4] in ("pass", "obse") else rows
+            n = rows if column in ROW_COLUMNS else 1
             array = values[name]
             if array is None and name == "token/confidence":
                 array = np.full(rows, np.nan)
@@ -194,7 +195,7 @@ class TraceWriter:
         for name, array in ready.items():
             self._pending[name].append(array)
         if request not in self._fixed and ready["pass/kind"][0] != KINDS["dummy"]:
-            self._requests[request][2] += int((ready["token/state"] == 1).sum())
+            self._requests[request][2] += int((ready["token/state"] == COMMITTED_NOW).sum())
             self._requests_changed = True
         self.rows += rows
         self.passes += 1
@@ -223,7 +224,7 @@ class TraceWriter:
         prob = piece.get("routing/router_prob")
         if prob is not None and not np.isfinite(prob).all():
             raise Problem(f"a router score that is not finite {where}")
-        if (piece["token/position"] < 0).any() or (piece["token/state"] > STATE_MAX).any():
+        if (piece["token/position"] < 0).any() or (piece["token/state"] > EDITED).any():
             raise Problem(f"a negative position or an unknown state {where}")
 
     def flush(self):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Logs of meta and route lines, and MoELens's JSON, with what such recordings get wrong."""
 import json
+import os
 import unittest
 
 import numpy as np
@@ -120,6 +121,16 @@ class Jsonl(ConvertCase):
         np.testing.assert_array_equal(found["pass/kind"], [0, 1, 1, 1, 1, 1])
         np.testing.assert_array_equal(found["token/position"], np.arange(11))
         self.assert_valid()
+
+    def test_prompt_tokens_of_each_request(self):
+        path = self.put("a.jsonl", Log(0).call(8).call(5, req="r1").bytes())
+        found = self.convert("jsonl", path, *BASE, "--prompt-tokens", "6,3")
+        np.testing.assert_array_equal(found["pass/kind"], [0, 1, 1, 0, 1, 1])
+        np.testing.assert_array_equal(found["request/prompt_tokens"], [6, 3])
+        self.assert_valid()
+        os.unlink(self.path)
+        self.assert_refused("jsonl", path, *BASE, "--prompt-tokens", "6,3,1", text="3 values for 2 requests")
+        self.assert_refused("jsonl", path, *BASE, "--prompt-tokens", "0", text="a log's request begins with its prompt")
 
     def test_uniform_gates(self):
         """A start-up pass with empty activations: all logits, hence all gates, are equal."""

@@ -8,7 +8,6 @@ import numpy as np
 
 from ..writer import NO_ROUTE, Problem, TraceWriter
 
-MASKED, COMMITTED_NOW, COMMITTED, EDITED = 0, 1, 2, 3
 NOT_RECORDED = "not recorded"
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .draft import COMMITTED, COMMITTED_NOW, EDITED, MASKED, Pass
+from ..writer import COMMITTED, COMMITTED_NOW, EDITED, MASKED
+from .draft import Pass
 
 FORGOTTEN = 64          # forward calls after which a request that did not come back has ended
 NEAR = 8                # forward calls that a request of a running batch may pause, while others are prefilled

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..writer import Problem
+from ..writer import COMMITTED, COMMITTED_NOW, Problem
 from . import model as known
-from .draft import COMMITTED, COMMITTED_NOW, Draft, Pass, check_gates, check_ids
+from .draft import Draft, Pass, check_gates, check_ids
 
 LONGEST_LINE = 1 << 20
 
@@ -183,6 +183,7 @@ def _build(options, keys, ids, gates, warn):
     builder = _Builder(options.prompt_tokens)
     for name, a, b in _calls(keys):
         builder.call(name, keys[a:b], ids[a:b], None if gates is None else gates[a:b])
+    known.check_prompt_tokens(options, len(builder.prompts), options.inputs[0])
     if builder.again:
         warn(f"{builder.again} calls of several tokens follow earlier ones of the same req_id and begin requests of their "
              "own; decoding in batches looks the same: log one sequence at a time")

@@ -154,6 +154,12 @@ def expert_bytes(options, model, layers, place):
     return 3 * model.hidden * model.inner * BYTES[kind]
 
 
+def check_prompt_tokens(options, requests, place):
+    given = options.prompt_tokens
+    if given is not None and len(given) not in (1, requests):
+        raise Problem(f"{place}: --prompt-tokens has {len(given)} values for {requests} requests; give one, or one for each")
+
+
 def attributes(model, options, **more):
     """The optional attributes of the trace that are known."""
     known = {"hidden_size": model.hidden, "expert_intermediate_size": model.inner, "shared_experts": model.shared,

@@ -6,9 +6,9 @@ top_weights, all_probs}]}]`; `tokens` of a dense layer is null. Weights are roun
 """
 import numpy as np
 
-from ..writer import Problem
+from ..writer import COMMITTED, Problem
 from . import model as known
-from .draft import COMMITTED, Draft, Pass, check_gates, check_ids
+from .draft import Draft, Pass, check_gates, check_ids
 
 
 def _count(data, key, low, high, path):

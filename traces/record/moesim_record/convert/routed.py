@@ -12,9 +12,9 @@ import os
 
 import numpy as np
 
-from ..writer import Problem
+from ..writer import COMMITTED, COMMITTED_NOW, Problem
 from . import model as known
-from .draft import COMMITTED, COMMITTED_NOW, Draft, Pass, check_ids
+from .draft import Draft, Pass, check_ids
 
 MAGIC = b"\x93NUMPY"
 LAST_PASS = ("routed_experts keep the last pass of each position alone: right for autoregressive models; of a block-diffusion "
@@ -138,12 +138,9 @@ def _arrays(path, options, model, warn):
     return out
 
 
-def _prompt(options, i, requests, found, place):
+def _prompt(options, i, found, place):
     given = options.prompt_tokens
     if given is not None:
-        if len(given) not in (1, requests):
-            raise Problem(f"{place}: --prompt-tokens has {len(given)} values for {requests} requests; give one, or one for "
-                          "each")
         return given[i if len(given) > 1 else 0]
     if found is None:
         raise Problem(f"{place}: does not say how many tokens the prompt has; give --prompt-tokens N")
@@ -193,11 +190,12 @@ def read(options, model, warn):
     if not keep or axis[1] < 1 or (top_k is not None and axis[1] != top_k):
         raise Problem(f"{place}: [tokens, {axis[0]}, {axis[1]}] is not [tokens, layers, k] with a layer of experts and k = "
                       f"{top_k}; correct --top-k, --config or --dense-layers")
+    known.check_prompt_tokens(options, len(found), place)
     start, passes, prompts = options.start_len or 0, [], []
     for i, (place, array, prompt) in enumerate(found):
         ids = array[:, keep].astype(np.int64)
         check_ids(ids, experts, lambda row, layer, at=place: f"{at}: token {row}, layer {keep[layer]}")
-        prompts.append(_prompt(options, i, len(found), prompt, place))
+        prompts.append(_prompt(options, i, prompt, place))
         if start + len(array) < prompts[-1] - 1:
             raise Problem(f"{place}: {len(array)} tokens from position {start} on, but the prompt has {prompts[-1]}; correct "
                           "--prompt-tokens or --start-len")

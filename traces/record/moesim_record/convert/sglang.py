@@ -2,9 +2,9 @@
 """From SGLang's records to passes: ranks, padding, physical and fused experts, dense layers, slots that are not used."""
 import numpy as np
 
-from ..writer import Problem
+from ..writer import COMMITTED, COMMITTED_NOW, MASKED, Problem
 from . import model as known
-from .draft import COMMITTED, Draft, Pass, check_ids
+from .draft import Draft, Pass, check_ids
 from .follow import DECODE, IDLE, MIXED, Follower, Segment
 from .sglang_file import RECORD_AGAIN, read_file
 
@@ -174,7 +174,7 @@ def _draft(follower, experts, numbers, options, model):
     if not options.token_ids:
         for p in passes:
             p.token_id = None
-    masks = max((int((p.state < 2).sum()) for p in passes if p.masked), default=1)
+    masks = max((int(np.isin(p.state, (MASKED, COMMITTED_NOW)).sum()) for p in passes if p.masked), default=1)
     return Draft("", experts, top_k, numbers, known.expert_bytes(options, model, len(numbers), place),
                  block_length=options.block_length or min(masks, 4096), batched=batched, passes=passes,
                  prompts=follower.prompts, attributes=known.attributes(model, options, engine="SGLang"))
