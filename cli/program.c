@@ -50,8 +50,7 @@ static moesim_code run(const moesim_program *p, int argc, char **argv, moesim_er
     return moesim_dispatch_command(p->commands, p->name, p->summary, argc, argv, err);
 }
 
-/* Whatever was printed counts as success only once the system has taken it. */
-static moesim_code flush_output(moesim_error *err)
+moesim_code moesim_program_flush(moesim_error *err)
 {
     errno = 0;
     const int earlier = ferror(stdout);
@@ -69,7 +68,7 @@ int moesim_program_run(const moesim_program *program, int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN);   /* a limit on file sizes is an error of the write, as a full disk is */
     moesim_code code = run(program, argc, argv, &err);
     if (code == MOESIM_OK)
-        code = flush_output(&err);
+        code = moesim_program_flush(&err);
     moesim_output_discard_all();
     if (code != MOESIM_OK && err.text[0] != '\0')       /* without text: it is said already */
         moesim_log(MOESIM_LOG_ERROR, "%s", err.text);

@@ -14,6 +14,10 @@ typedef struct moesim_program {
     void (*print_version)(void);
 } moesim_program;
 
+/* Standard output: whatever was printed counts as success only once the system has taken it. moesim_program_run calls it
+ * after a command that succeeds; a command that prints a result and then returns another code calls it itself. */
+moesim_code moesim_program_flush(moesim_error *err);
+
 /* The whole of main(): returns the exit status. */
 int moesim_program_run(const moesim_program *program, int argc, char **argv);
 

@@ -2,13 +2,12 @@
  *
  * moesim trace diff: do two traces hold the same?
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "cli/cli.h"
 #include "cli/print.h"
+#include "cli/program.h"
 #include "traces/diff.h"
 
 typedef struct settings {
@@ -153,11 +152,7 @@ static moesim_code diff(const settings *s, const char *a, const char *b, bool *d
     *differs = found.differs;
     if (!s->quiet)
         print_diff(&(view){ &found, a, b, s->verbose });
-    errno = 0;
-    if (fflush(stdout) != 0 || ferror(stdout) != 0)
-        return moesim_fail(err, MOESIM_E_IO, "cannot write to standard output: %s",
-                           errno != 0 ? strerror(errno) : "an earlier write failed");
-    return MOESIM_OK;
+    return moesim_program_flush(err);
 }
 
 moesim_code moesim_cmd_trace_diff(int argc, char **argv, moesim_error *err)
