@@ -92,9 +92,7 @@ static moesim_code take(size_t rows, size_t items, size_t each, void **out, moes
 static moesim_code make_buffers(copy *c, moesim_error *err)
 {
     const moesim_trace_info *i = c->from;
-    const size_t cells = (size_t)i->num_layers * i->top_k, probs = i->has_prob ? (size_t)i->num_layers * i->num_experts : 0;
-    const size_t row_bytes = cells * 7 + probs * 4 + 16;
-    c->piece_rows = PIECE_BYTES / row_bytes > 0 ? PIECE_BYTES / row_bytes : 1;
+    c->piece_rows = moesim_trace_rows_in(i, PIECE_BYTES);
     if (!c->slice)
         return MOESIM_OK;
     const size_t kept = (size_t)c->info.num_layers * i->top_k, n = (size_t)c->piece_rows;
@@ -108,7 +106,7 @@ static moesim_code make_buffers(copy *c, moesim_error *err)
         code = take(n, i->has_residency ? kept : 0, sizeof *c->residency, &residency, err);
     c->residency = residency;
     if (code == MOESIM_OK)
-        code = take(n, probs / i->num_layers * c->info.num_layers, sizeof *c->prob, &prob, err);
+        code = take(n, i->has_prob ? (size_t)c->info.num_layers * i->num_experts : 0, sizeof *c->prob, &prob, err);
     c->prob = prob;
     return code;
 }

@@ -34,6 +34,14 @@ static moesim_check_fn *const checks[MOESIM_ROW_COLUMNS] = {
     moesim_check_position, moesim_check_prob,      NULL,                    moesim_check_residency,
 };
 
+uint64_t moesim_trace_rows_in(const moesim_trace_info *info, size_t bytes)
+{
+    const size_t slots = (size_t)info->num_layers * info->top_k;
+    const size_t probs = info->has_prob ? (size_t)info->num_layers * info->num_experts : 0;
+    const size_t rows = bytes / (16 + slots * 7 + probs * sizeof(float));
+    return rows > 0 ? rows : 1;
+}
+
 moesim_code moesim_cursor_open(moesim_trace *trace, uint32_t columns, size_t limit_bytes, moesim_cursor **out,
                                moesim_error *err)
 {

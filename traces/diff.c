@@ -275,16 +275,10 @@ static void compare_piece(comparison *c, const moesim_rows *u, const moesim_rows
     compare(c, RESIDENCY, U8, u->begin, n, slots, u->residency, v->residency);
 }
 
-static size_t row_bytes(const moesim_trace_info *info)
-{
-    const size_t slots = (size_t)info->num_layers * info->top_k;
-    return 16 + slots * 7 + (info->has_prob ? (size_t)info->num_layers * info->num_experts * sizeof(float) : 0);
-}
-
 static moesim_code compare_rows(comparison *c, moesim_error *err)
 {
-    const size_t most = row_bytes(c->x) > row_bytes(c->y) ? row_bytes(c->x) : row_bytes(c->y);
-    const uint64_t rows = least(c->x->num_rows, c->y->num_rows), piece = PIECE_BYTES / most > 0 ? PIECE_BYTES / most : 1;
+    const uint64_t rows = least(c->x->num_rows, c->y->num_rows);
+    const uint64_t piece = least(moesim_trace_rows_in(c->x, PIECE_BYTES), moesim_trace_rows_in(c->y, PIECE_BYTES));
     moesim_cursor *from = NULL, *to = NULL;
     moesim_progress progress = {0};
     moesim_code code = moesim_cursor_open(c->a, UINT32_MAX, CURSOR_BYTES, &from, err);

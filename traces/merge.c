@@ -13,7 +13,6 @@
 #include "traces/merge_header.h"
 #include "traces/oldformat.h"
 
-#define MAX_REQUESTS (UINT32_C(1) << 20)  /* what a reader takes */
 #define CURSOR_BYTES ((size_t)64 << 20)   /* for the states alone */
 #define PIECE_ROWS 65536u
 
@@ -106,9 +105,10 @@ static moesim_code number_parts(merging *m, moesim_error *err)
         moesim_merge_part *part = &m->part[i];
         part->first_request = (uint32_t)requests;
         requests += part->info.num_requests;
-        if (requests > MAX_REQUESTS)
+        if (requests > MOESIM_TRACE_MAX_REQUESTS)
             return moesim_fail(err, MOESIM_E_LIMIT, "%s: with it the merged trace has %llu requests, at most %u are read; "
-                               "merge fewer traces", part->path, (unsigned long long)requests, MAX_REQUESTS);
+                               "merge fewer traces", part->path, (unsigned long long)requests,
+                               MOESIM_TRACE_MAX_REQUESTS);
         if (part->info.num_passes == 0)
             continue;
         part->forward_shift = part->forward_min < next ? next - part->forward_min : 0;

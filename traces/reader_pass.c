@@ -11,8 +11,6 @@
 #include "base/log.h"
 #include "base/text.h"
 
-#define MAX_REQUESTS (UINT64_C(1) << 20)   /* their table stays in memory, about 100 bytes each */
-
 /* ---- requests ------------------------------------------------------------------------------------------------------ */
 
 enum { WORKLOAD, PROMPT, OUTPUT, REQUEST_COLUMNS };
@@ -42,9 +40,9 @@ static moesim_code open_requests(moesim_trace *t, moesim_h5_column *columns, moe
             return moesim_fail(err, MOESIM_E_FORMAT, "%s: dimension 0 of %s is %llu, but the number of requests in %s is %llu",
                                t->info.path, names[i], (unsigned long long)columns[i].dataset.dim[0], names[PROMPT],
                                (unsigned long long)n);
-    if (n > MAX_REQUESTS)
-        return moesim_fail(err, MOESIM_E_LIMIT, "%s: %llu requests, at most %llu are read; split it when it is recorded",
-                           t->info.path, (unsigned long long)n, (unsigned long long)MAX_REQUESTS);
+    if (n > MOESIM_TRACE_MAX_REQUESTS)
+        return moesim_fail(err, MOESIM_E_LIMIT, "%s: %llu requests, at most %u are read; split it when it is recorded",
+                           t->info.path, (unsigned long long)n, MOESIM_TRACE_MAX_REQUESTS);
     t->info.num_requests = (uint32_t)n;
     t->info.has_output_tokens = columns[OUTPUT].dataset.id >= 0;
     return MOESIM_OK;

@@ -169,8 +169,7 @@ static moesim_code work(void *cookie, moesim_error *err)
     if (code != MOESIM_OK)
         return code;
     const moesim_trace_info *info = moesim_trace_get_info(s->trace);
-    const size_t row_bytes = 16 + (size_t)info->num_layers * (info->top_k * 7 + (info->has_prob ? info->num_experts * 4 : 0));
-    s->piece_rows = PIECE_BYTES / row_bytes > 0 ? PIECE_BYTES / row_bytes : 1;
+    s->piece_rows = moesim_trace_rows_in(info, PIECE_BYTES);
     code = moesim_alloc(info->num_requests, sizeof *s->committed, "committed tokens", &memory, err);
     s->committed = memory;
     if (code == MOESIM_OK)

@@ -15,6 +15,8 @@
 #include "base/digest.h"
 #include "base/error.h"
 
+#define MOESIM_TRACE_MAX_REQUESTS (UINT32_C(1) << 20)   /* their table stays in memory, about 100 bytes each */
+
 enum moesim_pass_kind { MOESIM_PASS_PREFILL = 0, MOESIM_PASS_DENOISE = 1, MOESIM_PASS_COMMIT = 2, MOESIM_PASS_DUMMY = 3 };
 
 /* State of a row as of the end of its pass. */
@@ -126,6 +128,9 @@ typedef struct moesim_rows {
 } moesim_rows;
 
 typedef struct moesim_cursor moesim_cursor;
+
+/* How many rows with all columns take up to `bytes` decoded: for reading in pieces. At least 1. */
+uint64_t moesim_trace_rows_in(const moesim_trace_info *info, size_t bytes);
 
 /* columns: MOESIM_COLUMN_… or-ed; columns the trace lacks are ignored. limit_bytes bounds the decoded window; a request for
  * more rows than fit is MOESIM_E_LIMIT and names --window. Several cursors on one trace are allowed. */

@@ -208,16 +208,9 @@ static moesim_code check_runs(validation *v)
                        (unsigned long long)again->first, (unsigned long long)again->number);
 }
 
-static size_t row_memory(const moesim_trace_info *info)
-{
-    const size_t slots = (size_t)info->num_layers * info->top_k;
-    return 16 + slots * 7 + (info->has_prob ? (size_t)info->num_layers * info->num_experts * sizeof(float) : 0);
-}
-
 static moesim_code check_rows(validation *v, moesim_cursor *cursor, const moesim_pass *pass)
 {
-    const size_t per = PIECE_BYTES / row_memory(v->info);
-    const uint64_t piece = per > 0 ? per : 1;
+    const uint64_t piece = moesim_trace_rows_in(v->info, PIECE_BYTES);
     moesim_code code = MOESIM_OK;
     v->now = (print){0, 0, 0};
     for (uint64_t at = pass->row_begin; code == MOESIM_OK && at < pass->row_end;) {
