@@ -62,7 +62,7 @@ void moesim_gen_preset(int index, moesim_gen_config *out);
 /* Completes (active) and checks; MOESIM_E_USAGE names the value and what it may be. */
 moesim_code moesim_gen_check(moesim_gen_config *config, moesim_error *err);
 
-/* Fits comeback and slope; config is checked. */
+/* Fits comeback and steadiness; config is checked. */
 moesim_code moesim_gen_fit(moesim_gen_config *config, moesim_error *err);
 
 /* Mean |A| that layer l aims at. */

@@ -185,10 +185,11 @@ moesim_code moesim_gen_like_fit(moesim_gen_config *c, const moesim_trace_stats *
         small(c, &pilot, like, layer);
         pilot.seed = c->seed + 1 + i;
         code = moesim_gen_fly(&pilot, &got_stats, is, err);
-        fill_targets(&got_stats, 1, &got);
-        if (code == MOESIM_OK)
+        if (code == MOESIM_OK) {
+            fill_targets(&got_stats, 1, &got);
             adjust(c, &aim, &got, is);
-        moesim_progress_update(&progress, i);
+        }
+        moesim_progress_update(&progress, i + 1);
     }
     moesim_progress_end(&progress);
     free(like);

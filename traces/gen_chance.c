@@ -6,7 +6,6 @@
 
 #include "traces/gen_run.h"
 
-#define UNIT 2048u
 #define KEEP 0.5                 /* how often a masked row stays near its confidence */
 #define NEAR 0.1
 
@@ -92,7 +91,7 @@ void moesim_gen_block_begin(moesim_gen_block *block)
 static uint32_t masked_level(const moesim_gen_block *block, uint32_t before, moesim_rng *rng)
 {
     if (moesim_rng_real(rng) < block->chance)
-        return block->threshold + moesim_gen_below(rng, UNIT - block->threshold);
+        return block->threshold + moesim_gen_below(rng, MOESIM_GEN_UNIT - block->threshold);
     if (before == UINT32_MAX || moesim_rng_real(rng) >= KEEP)
         return moesim_gen_below(rng, block->threshold);
     const double x = before + (moesim_rng_real(rng) - 0.5) * 2.0 * NEAR * block->threshold;
@@ -102,8 +101,8 @@ static uint32_t masked_level(const moesim_gen_block *block, uint32_t before, moe
 /* Committed rows: between 1/2 and 1, mostly high. */
 static uint32_t held_level(moesim_rng *rng)
 {
-    const uint32_t a = moesim_gen_below(rng, UNIT / 2), b = moesim_gen_below(rng, UNIT / 2);
-    return UNIT / 2 + (a > b ? a : b);
+    const uint32_t a = moesim_gen_below(rng, MOESIM_GEN_UNIT / 2), b = moesim_gen_below(rng, MOESIM_GEN_UNIT / 2);
+    return MOESIM_GEN_UNIT / 2 + (a > b ? a : b);
 }
 
 uint32_t moesim_gen_block_denoise(moesim_gen_block *block, moesim_rng *rng)
@@ -119,7 +118,7 @@ uint32_t moesim_gen_block_denoise(moesim_gen_block *block, moesim_rng *rng)
     for (uint32_t r = 0; r < block->rows; r++) {
         const bool now = block->level[r] >= block->threshold || (commits == 0 && r == best);
         block->state[r] = !block->masked[r] ? MOESIM_STATE_COMMITTED : now ? MOESIM_STATE_COMMITTED_NOW : MOESIM_STATE_MASKED;
-        block->confidence[r] = (float)block->level[r] / (float)UNIT;
+        block->confidence[r] = (float)block->level[r] / (float)MOESIM_GEN_UNIT;
         left += block->state[r] == MOESIM_STATE_MASKED;
     }
     return left;

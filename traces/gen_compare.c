@@ -156,9 +156,8 @@ static void compare_active(comparison *c)
     }
     for (uint32_t quarter = 1; quarter < 4; quarter++) {
         double events = 0.0, error;
-        const ratio one = { 0.25 * quarter, 1.0 };
         uint32_t most = 0;
-        while (most < s->num_experts && !(events >= one.over))
+        while (most < s->num_experts && !(events >= 0.25 * quarter))
             events = estimate(s, active_at_most, ++most, 0, &error);
         snprintf(what, sizeof what, "events with at most %u active experts", most);
         compare(c, what, active_at_most, most, 0, 0.05);

@@ -47,8 +47,7 @@ static moesim_code next_pass(void *cookie, const moesim_pass *pass, const moesim
         moesim_gen_measure_pass(p->measure, pass, p->open);
     if (code == MOESIM_OK)
         code = moesim_stats_compare(p->stats, &p->memory, p->open, &p->scratch, err);
-    p->open->next = (p->open->next + 1) % MOESIM_STATS_PASSES;
-    p->open->held += p->open->held < MOESIM_STATS_LAGS;
+    moesim_open_request_advance(p->open);
     return code;
 }
 

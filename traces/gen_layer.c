@@ -88,7 +88,7 @@ uint16_t moesim_gen_new_expert(const moesim_gen_layer *l, const moesim_gen_shape
 }
 
 /* Puts `keep` of the old set at its front, those that more rows hold with preference, and cuts the rest off. */
-static void keep_some(block *t, uint32_t keep, uint8_t *mark)
+static void keep_some(block *t, uint32_t keep)
 {
     moesim_gen_layer *l = t->l;
     for (uint32_t i = 0; i < keep; i++) {
@@ -100,7 +100,7 @@ static void keep_some(block *t, uint32_t keep, uint8_t *mark)
         l->active[i] = e;
     }
     for (uint32_t i = keep; i < l->size; i++)
-        mark[l->active[i]] = MOESIM_GEN_LEFT;                 /* so that what is drawn now was not there before */
+        l->mark[l->active[i]] = MOESIM_GEN_LEFT;              /* so that what is drawn now was not there before */
     l->size = keep;
 }
 
@@ -113,7 +113,7 @@ static void choose_set(block *t, bool first)
     memset(l->mark, 0, t->s->experts);
     if (first)
         l->size = 0;
-    keep_some(t, keep, l->mark);
+    keep_some(t, keep);
     memset(l->place, 0xff, t->s->experts * sizeof *l->place);
     for (uint32_t i = 0; i < keep; i++)
         l->place[l->active[i]] = (uint16_t)i;
@@ -121,12 +121,7 @@ static void choose_set(block *t, bool first)
         moesim_gen_enter(l, moesim_gen_new_expert(l, t->s, t->popularity, t->rng));
     memset(l->mark, 0, t->s->experts);
     memset(l->holders, 0, t->s->experts * sizeof *l->holders);
-    for (uint32_t i = n; i > 1; i--) {             /* the order says below who is held by many */
-        const uint32_t j = moesim_gen_below(t->rng, i);
-        const uint16_t e = l->active[j];
-        l->active[j] = l->active[i - 1];
-        l->active[i - 1] = e;
-    }
+    moesim_gen_shuffle(t->rng, l->active, n);      /* the order says below who is held by many */
     const double core = t->s->recent ? 0.0 : CORE_SHARE * t->s->comeback;
     for (uint32_t i = 0; i < n; i++) {
         l->place[l->active[i]] = (uint16_t)i;
@@ -163,12 +158,7 @@ static void deal(block *t)
             row[held] = deal_one(t, row, held);
             held++;
         }
-        for (uint32_t i = k; i > 1; i--) {
-            const uint32_t j = moesim_gen_below(t->rng, i);
-            const uint16_t e = row[j];
-            row[j] = row[i - 1];
-            row[i - 1] = e;
-        }
+        moesim_gen_shuffle(t->rng, row, k);
         for (uint32_t i = 0; i < k; i++)
             l->holders[row[i]] |= UINT64_C(1) << r;
     }

@@ -15,6 +15,16 @@ static inline uint32_t moesim_gen_below(moesim_rng *r, uint32_t n)
     return (uint32_t)(((moesim_rng_u64(r) >> 32) * n) >> 32);
 }
 
+static inline void moesim_gen_shuffle(moesim_rng *r, uint16_t *ids, uint32_t n)
+{
+    for (uint32_t i = n; i > 1; i--) {
+        const uint32_t j = moesim_gen_below(r, i);
+        const uint16_t e = ids[j];
+        ids[j] = ids[i - 1];
+        ids[i - 1] = e;
+    }
+}
+
 /* Popularity of experts as an alias table (Vose): one draw takes one random number. */
 typedef struct moesim_gen_popularity { uint32_t *cut; uint16_t *other; } moesim_gen_popularity;
 
@@ -25,12 +35,12 @@ typedef struct moesim_gen_shape {
     double leave;                /* share of A that leaves it, in place of the overlap; NaN: the overlap counts */
     double old_routes[MOESIM_GEN_CLASSES];   /* how often a row that takes experts prefers one that it held earlier */
     double weight[MOESIM_GEN_CLASSES][64];   /* of a rank when a row drops experts, ascending */
-    double apart;                /* how often committed rows keep away from experts of masked ones */
-    double expire;               /* how often experts that leave from masked rows alone do not come back in their block */
     uint8_t kind[MOESIM_GEN_MAX_BLOCK];      /* of each row in the pass before: enum moesim_gen_class */
     bool recent;                 /* like a trace: what was left last comes back first, and low ranks go first */
-    double forget;               /* how often a row just committed does not come back to what it held as a masked one; only if
-                                  * recent, as the next two */
+    /* only if recent: */
+    double apart;                /* how often committed rows keep away from experts of masked ones */
+    double expire;               /* how often experts that leave from masked rows alone do not come back in their block */
+    double forget;               /* how often a row just committed does not come back to what it held as a masked one */
 } moesim_gen_shape;
 
 typedef struct moesim_gen_layer {

@@ -71,7 +71,8 @@ moesim_code moesim_gen_like_measure(moesim_trace *trace, moesim_gen_config *conf
                                     moesim_error *err);
 void moesim_gen_like_destroy(moesim_gen_config *config);
 
-/* Fits sizes, leaves, steadiness and comeback by repeated pilots. */
+/* Fits comeback, and of the tables size, leave, cell, kept, steady, again, forget and expire, by repeated pilots; config is
+ * checked. */
 moesim_code moesim_gen_like_fit(moesim_gen_config *config, const moesim_trace_stats *stats, moesim_error *err);
 
 /* ---- two-sample check (gen_compare.c) ---- */

@@ -7,7 +7,6 @@
 #include "traces/gen_like.h"
 #include "traces/gen_run.h"
 
-#define UNIT 2048u
 #define JITTER 0.05              /* of the rank of a confidence that stays */
 
 /* Index of a draw from n weights below `limit`; u in [0, 1). */
@@ -42,7 +41,7 @@ static uint32_t draw_count(const uint64_t *count, uint32_t n, moesim_rng *rng)
 /* Lowest unit of a cell. */
 static uint32_t unit_of(uint32_t cell)
 {
-    return (cell * UNIT + MOESIM_GEN_CELLS - 1) / MOESIM_GEN_CELLS;
+    return (cell * MOESIM_GEN_UNIT + MOESIM_GEN_CELLS - 1) / MOESIM_GEN_CELLS;
 }
 
 static float confidence_in(uint32_t cell, moesim_rng *rng)
@@ -50,7 +49,7 @@ static float confidence_in(uint32_t cell, moesim_rng *rng)
     if (cell >= MOESIM_GEN_CELLS)
         return NAN;
     const uint32_t from = unit_of(cell);
-    return (float)(from + moesim_gen_below(rng, unit_of(cell + 1) - from)) / (float)UNIT;
+    return (float)(from + moesim_gen_below(rng, unit_of(cell + 1) - from)) / (float)MOESIM_GEN_UNIT;
 }
 
 void moesim_gen_like_begin(const moesim_gen_like *like, moesim_gen_block *block, moesim_rng *rng)

@@ -71,12 +71,7 @@ static void add_ranking(moesim_rng *rng, uint32_t e, double share, uint16_t *ord
 {
     for (uint32_t i = 0; i < e; i++)
         order[i] = (uint16_t)i;
-    for (uint32_t i = e; i > 1; i--) {
-        const uint32_t j = moesim_gen_below(rng, i);
-        const uint16_t x = order[j];
-        order[j] = order[i - 1];
-        order[i - 1] = x;
-    }
+    moesim_gen_shuffle(rng, order, e);
     for (uint32_t i = 0; i < e; i++)
         weight[order[i]] += share / (i + e / 8.0);
 }

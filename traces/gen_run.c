@@ -78,7 +78,7 @@ static moesim_code prepare(run *r, moesim_error *err)
         moesim_gen_drops_like(c->like, c->top_k, &r->drops);
     } else {
         moesim_gen_drops_fill(&c->stability, c->top_k, &r->drops);
-        r->block.threshold = c->block > 1 ? (uint32_t)(c->threshold * 2048.0 + 0.999) : 2047u;
+        r->block.threshold = c->block > 1 ? (uint32_t)(c->threshold * MOESIM_GEN_UNIT + 0.999) : MOESIM_GEN_UNIT - 1;
         r->block.chance = moesim_gen_commit_chance(c->block, c->tokens_per_pass);
     }
     for (uint32_t i = 0; i < PIECE; i++)

@@ -31,9 +31,11 @@ void moesim_gen_drops_fill(const moesim_gen_stability *stability, uint32_t top_k
 /* The same for the distributions of a trace. */
 void moesim_gen_drops_like(const moesim_gen_like *like, uint32_t top_k, moesim_gen_drops *out);
 
-/* A block of rows as the decoder sees it; confidences in units of 1/2048, which half precision holds exactly. */
+#define MOESIM_GEN_UNIT 2048u    /* confidences are multiples of 1/UNIT, which half precision holds exactly */
+
+/* A block of rows as the decoder sees it. */
 typedef struct moesim_gen_block {
-    uint32_t rows, threshold;
+    uint32_t rows, threshold;              /* threshold and level: in units */
     double chance;
     bool masked[MOESIM_GEN_MAX_BLOCK];     /* the input of the pass */
     double rank[MOESIM_GEN_MAX_BLOCK];     /* of the confidence among those of its class, like a trace */

@@ -119,8 +119,7 @@ static moesim_code decode_pass(run *r, const moesim_pass *pass, moesim_error *er
     if (r->observer != NULL)
         r->observer->pass(r->observer->cookie, pass, request);
     code = moesim_stats_compare(s, &r->memory, request, &r->scratch, err);
-    request->next = (request->next + 1) % MOESIM_STATS_PASSES;
-    request->held += request->held < MOESIM_STATS_LAGS;
+    moesim_open_request_advance(request);
     return code;
 }
 

@@ -52,6 +52,13 @@ void moesim_open_request_destroy(moesim_stats_memory *memory, moesim_open_reques
 /* The pass `lag` (0..held) before the one being filled. */
 moesim_past *moesim_open_request_pass(moesim_open_request *request, uint32_t lag);
 
+/* The pass that was filled becomes an earlier one. */
+static inline void moesim_open_request_advance(moesim_open_request *request)
+{
+    request->next = (request->next + 1) % MOESIM_STATS_PASSES;
+    request->held += request->held < MOESIM_STATS_LAGS;
+}
+
 /* Copies the rows of a pass, sorted by position, and computes its active sets. */
 moesim_code moesim_past_fill(moesim_stats_memory *memory, moesim_past *past, const moesim_rows *rows, moesim_error *err);
 
