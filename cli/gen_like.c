@@ -10,12 +10,13 @@
 
 #include "base/paths.h"
 #include "cli/cli.h"
+#include "cli/gen_report.h"
 #include "cli/print.h"
 
 typedef struct table { uint32_t n[3]; } table;     /* lines by verdict */
 
-moesim_code moesim_gen_like_begin_from(const char *path, bool old_format, const char *out, moesim_gen_config *config,
-                                       moesim_trace_stats *stats, moesim_error *err)
+moesim_code moesim_gen_like_read(const char *path, bool old_format, const char *out, moesim_gen_config *config,
+                                 moesim_trace_stats *stats, moesim_error *err)
 {
     const moesim_named_file in = { "option --like", path }, to = { "the new trace", out };
     moesim_trace *trace = NULL;
@@ -50,9 +51,7 @@ static moesim_code compare(moesim_trace *trace, const moesim_gen_config *c, cons
     const moesim_code code = moesim_trace_stats_groups(trace, got, MOESIM_GEN_GROUPS, NULL, err);
     if (code != MOESIM_OK)
         return code;
-    moesim_print_clean(stdout, info->path);
-    printf(": %" PRIu64 " passes, %" PRIu64 " rows, %" PRIu32 " requests; synthetic, seed %" PRIu64 "\n", info->num_passes,
-           info->num_rows, info->num_requests, c->seed);
+    moesim_gen_print_file(info, c->seed);
     fputs("like ", stdout);
     moesim_print_clean(stdout, c->like->info.path);
     printf(", SHA-256 %s\n%-44s %8s %8s %8s\n", c->like->digest, "", "trace", "made", "within");
@@ -79,7 +78,7 @@ moesim_code moesim_gen_like_check(const char *out, const moesim_gen_config *conf
     return code;
 }
 
-void moesim_gen_like_end(moesim_gen_config *config, moesim_trace_stats *stats)
+void moesim_gen_like_release(moesim_gen_config *config, moesim_trace_stats *stats)
 {
     moesim_gen_like_destroy(config);
     for (uint32_t g = 0; g < MOESIM_GEN_GROUPS; g++)

@@ -4,10 +4,19 @@
  */
 #include "cli/gen_report.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
+#include "cli/print.h"
 #include "cli/stats_report.h"
+
+void moesim_gen_print_file(const moesim_trace_info *info, uint64_t seed)
+{
+    moesim_print_clean(stdout, info->path);
+    printf(": %" PRIu64 " passes, %" PRIu64 " rows, %" PRIu32 " requests; synthetic, seed %" PRIu64 "\n", info->num_passes,
+           info->num_rows, info->num_requests, seed);
+}
 
 static void line(const char *what, double target, double value)
 {

@@ -7,6 +7,9 @@
 
 #include "traces/gen.h"
 
+/* Prints the line on what was written. */
+void moesim_gen_print_file(const moesim_trace_info *info, uint64_t seed);
+
 /* Prints the table. by_confidence: stability has its targets by confidence bin, else by state. */
 void moesim_gen_print(const moesim_gen_config *config, const moesim_trace_stats *stats, bool by_confidence);
 

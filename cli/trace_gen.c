@@ -2,7 +2,6 @@
  *
  * moesim trace gen: synthetic traces that meet stated statistics.
  */
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +9,6 @@
 #include "cli/cli.h"
 #include "cli/gen_like.h"
 #include "cli/gen_report.h"
-#include "cli/print.h"
 
 enum stability { PAPER, STATE };      /* −1: not given, which is PAPER */
 
@@ -19,7 +17,7 @@ typedef struct settings {
     uint64_t layers, experts, top_k, block, expert_bytes, requests, prompt, output, seed;   /* 0: the preset's, but for seed */
     double active, profile, overlap, overlap_far, boundary, persistence_far, tokens_per_pass, threshold;   /* NaN: the same */
     moesim_list workload;
-    char *like;
+    const char *like;
     bool old_format, unread;
 } settings;
 
@@ -133,20 +131,29 @@ static void override_numbers(const settings *s, moesim_gen_config *c)
     override_lengths(s, c);
 }
 
+/* The first option that was given of those that a trace decides; rows: of those about rows that meet the next pass alone. */
+static const char *find_given(const settings *s, bool rows)
+{
+    const struct { const char *option; bool rows, given; } word[] = {
+        { "preset", false, s->preset >= 0 }, { "layers", false, s->layers != 0 }, { "experts", false, s->experts != 0 },
+        { "top-k", false, s->top_k != 0 }, { "block", false, s->block != 0 }, { "active", true, !isnan(s->active) },
+        { "profile", true, !isnan(s->profile) }, { "overlap", true, !isnan(s->overlap) },
+        { "overlap-far", true, !isnan(s->overlap_far) }, { "boundary", false, !isnan(s->boundary) },
+        { "persistence-far", true, !isnan(s->persistence_far) }, { "tokens-per-pass", true, !isnan(s->tokens_per_pass) },
+        { "threshold", true, !isnan(s->threshold) }, { "stability", true, s->stability >= 0 },
+    };
+    for (size_t i = 0; i < sizeof word / sizeof word[0]; i++)
+        if (word[i].given && (word[i].rows || !rows))
+            return word[i].option;
+    return NULL;
+}
+
 /* One token a pass: what is active follows from top-k, and no row meets the next pass. */
 static moesim_code check_autoregressive(const settings *s, moesim_error *err)
 {
-    const struct { const char *option; bool given; } word[] = {
-        { "active", !isnan(s->active) }, { "profile", !isnan(s->profile) }, { "overlap", !isnan(s->overlap) },
-        { "overlap-far", !isnan(s->overlap_far) }, { "persistence-far", !isnan(s->persistence_far) },
-        { "tokens-per-pass", !isnan(s->tokens_per_pass) }, { "threshold", !isnan(s->threshold) },
-        { "stability", s->stability >= 0 },
-    };
-    for (size_t i = 0; i < sizeof word / sizeof word[0]; i++)
-        if (word[i].given)
-            return moesim_fail(err, MOESIM_E_USAGE, "option --%s has no effect on blocks of one token; leave it out",
-                               word[i].option);
-    return MOESIM_OK;
+    const char *given = find_given(s, true);
+    return given == NULL ? MOESIM_OK
+        : moesim_fail(err, MOESIM_E_USAGE, "option --%s has no effect on blocks of one token; leave it out", given);
 }
 
 /* Workloads that were given take the place of the preset's or the trace's. */
@@ -188,18 +195,9 @@ static moesim_code configure(const settings *s, moesim_gen_config *c, moesim_err
 /* What the trace decides may not be given. */
 static moesim_code check_like(const settings *s, moesim_error *err)
 {
-    const struct { const char *option; bool given; } word[] = {
-        { "preset", s->preset >= 0 }, { "layers", s->layers != 0 }, { "experts", s->experts != 0 }, { "top-k", s->top_k != 0 },
-        { "block", s->block != 0 }, { "active", !isnan(s->active) }, { "profile", !isnan(s->profile) },
-        { "overlap", !isnan(s->overlap) }, { "overlap-far", !isnan(s->overlap_far) }, { "boundary", !isnan(s->boundary) },
-        { "persistence-far", !isnan(s->persistence_far) }, { "tokens-per-pass", !isnan(s->tokens_per_pass) },
-        { "threshold", !isnan(s->threshold) }, { "stability", s->stability >= 0 },
-    };
-    for (size_t i = 0; i < sizeof word / sizeof word[0]; i++)
-        if (word[i].given)
-            return moesim_fail(err, MOESIM_E_USAGE, "option --%s: the trace of --like decides this; leave one of the two out",
-                               word[i].option);
-    return MOESIM_OK;
+    const char *given = find_given(s, false);
+    return given == NULL ? MOESIM_OK
+        : moesim_fail(err, MOESIM_E_USAGE, "option --%s: the trace of --like decides this; leave one of the two out", given);
 }
 
 static moesim_code generate_like(const settings *s, const char *path, moesim_error *err)
@@ -209,7 +207,7 @@ static moesim_code generate_like(const settings *s, const char *path, moesim_err
     const moesim_writer_options options = { s->compression, 0 };
     moesim_code code = check_like(s, err);
     if (code == MOESIM_OK)
-        code = moesim_gen_like_begin_from(s->like, s->old_format, path, &config, stats, err);
+        code = moesim_gen_like_read(s->like, s->old_format, path, &config, stats, err);
     if (code == MOESIM_OK) {
         override_lengths(s, &config);
         config.seed = s->seed;
@@ -224,7 +222,7 @@ static moesim_code generate_like(const settings *s, const char *path, moesim_err
         code = moesim_gen_write(&config, path, &options, err);
     if (code == MOESIM_OK && !s->unread)
         code = moesim_gen_like_check(path, &config, stats, err);
-    moesim_gen_like_end(&config, stats);
+    moesim_gen_like_release(&config, stats);
     return code;
 }
 
@@ -236,10 +234,7 @@ static moesim_code report(const moesim_gen_config *c, const char *path, bool by_
     if (code == MOESIM_OK)
         code = moesim_trace_stats_compute(trace, &stats, err);
     if (code == MOESIM_OK) {
-        const moesim_trace_info *info = moesim_trace_get_info(trace);
-        moesim_print_clean(stdout, path);
-        printf(": %" PRIu64 " passes, %" PRIu64 " rows, %" PRIu32 " requests; synthetic, seed %" PRIu64 "\n",
-               info->num_passes, info->num_rows, info->num_requests, c->seed);
+        moesim_gen_print_file(moesim_trace_get_info(trace), c->seed);
         moesim_gen_print(c, &stats, by_confidence);
     }
     moesim_trace_stats_fini(&stats);
