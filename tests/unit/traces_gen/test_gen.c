@@ -3,7 +3,10 @@
  * The generator: its presets meet what they state, any shape gives a valid trace, the same call the same bytes.
  */
 #include <math.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/digest.h"
@@ -271,14 +274,24 @@ START_TEST(drops)
 }
 END_TEST
 
+/* A write that fails on the way, as on a full disk: the folder can go, so it is empty. */
 START_TEST(nothing_is_left_of_a_failure)
 {
     moesim_gen_config c;
     moesim_error err = MOESIM_ERROR_INIT;
+    struct rlimit limit;
+    const char *folder = test_path("folder");
     moesim_gen_preset(AR, &c);
     ck_assert_int_eq(moesim_gen_check(&c, &err), MOESIM_OK);
-    ck_assert_int_eq(moesim_gen_write(&c, "/nonexistent/x.h5", NULL, &err), MOESIM_E_IO);
-    ck_assert_int_ne(access("/nonexistent/x.h5", F_OK), 0);
+    ck_assert_int_eq(mkdir(folder, 0700), 0);
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    const struct rlimit small = { 65536, limit.rlim_max };
+    (void)signal(SIGXFSZ, SIG_IGN);
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
+    const moesim_code code = moesim_gen_write(&c, test_path("folder/x.h5"), NULL, &err);
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    ck_assert_int_eq(code, MOESIM_E_IO);
+    ck_assert_int_eq(rmdir(folder), 0);
 }
 END_TEST
 
