@@ -181,7 +181,7 @@ void moesim_gen_layer_step(moesim_gen_layer *l, const moesim_gen_shape *s, const
     t.fresh = 0;
     t.forget = 0;
     uint32_t total = 0;
-    for (uint32_t r = 0; r < s->rows; r++) {
+    for (uint32_t r = 0; r < s->rows && r < MOESIM_GEN_MAX_BLOCK; r++) {   /* GCC's bounds checks do not see that rows fit */
         t.need[r] = drop[r];
         total += drop[r];
         t.open |= (uint64_t)(drop[r] > 0) << r;
