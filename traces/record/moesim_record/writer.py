@@ -27,6 +27,7 @@ ROW_COLUMNS = (("routing/expert", "<u2", "K", None), ("routing/gate", "gate", "K
 PASS_COLUMNS = (("pass/kind", "u1", "", None), ("pass/request", "<u4", "", None), ("pass/block", "<i4", "", None),
                 ("pass/step", "<i4", "", None), ("pass/forward", "<u8", "", "forwards"),
                 ("observed/pass_ns", "<u8", "", "pass_times"))
+ROW_NAMES = {name for name, *_ in ROW_COLUMNS}
 OPTIONAL = {"hidden_size": np.uint32, "expert_intermediate_size": np.uint32, "shared_experts": np.uint32,
             "commit_threshold": np.float64, "weight_dtype": str, "engine": str, "engine_version": str, "decoder": str,
             "dataset": str, "license": str, "created": str, "source_digest": str}
@@ -40,6 +41,19 @@ def _in_range(name, value, low, high):
     if not low <= int(value) <= high:
         raise Problem(f"{name} is {value}; a trace holds {low}..{high}")
     return int(value)
+
+
+def _cast(where, values, kind, low=None):
+    """An array of that type. NumPy turns a whole number that does not fit into another one without a word."""
+    array = np.asarray(values)
+    if kind.kind == "f" or array.size == 0:
+        return np.array(array, dtype=kind)
+    high, low = np.iinfo(kind).max, np.iinfo(kind).min if low is None else low
+    if array.dtype.kind not in "iub":
+        raise Problem(f"{where} is of type {array.dtype}; it takes whole numbers {low}..{high}")
+    if array.min() < low or array.max() > high:
+        raise Problem(f"{where} has {array.min() if array.min() < low else array.max()}; it takes {low}..{high}")
+    return np.array(array, dtype=kind)
 
 
 def _new_file(path, groups):
@@ -83,6 +97,7 @@ class TraceWriter:
         self._pending = {name: [] for name, *_ in self._columns()}
         self._ends = []                 # row_offset values not yet in the file
         self.rows = self.passes = self._buffered = 0
+        self._flushed = (0, 0)          # passes, rows in the file
         self._requests = []             # [workload, prompt tokens, output tokens]
         self._fixed = set()             # requests whose output tokens were set
         self._requests_changed = False
@@ -168,10 +183,12 @@ class TraceWriter:
         """One pass: position, state, confidence, token_id [R]; expert, gate [R, M, K] in the gate's own slot order;
         router_prob [R, M, E].
 
-        The arrays are copied or kept unchanged; they are checked here (shapes) and by `flush` (values).
+        The arrays are copied; they are checked here (shapes, types) and by `flush` (values).
         """
-        if request >= len(self._requests):
+        if not 0 <= request < len(self._requests):
             raise Problem(f"request {request} was not declared by add_request")
+        if kind not in KINDS and kind not in KINDS.values():
+            raise Problem(f"kind {kind!r}; known are {', '.join(KINDS)}")
         rows = len(position)
         values = {"routing/expert": expert, "routing/gate": gate, "routing/router_prob": router_prob,
                   "token/position": position, "token/state": state, "token/confidence": confidence, "token/id": token_id,
@@ -188,7 +205,8 @@ class TraceWriter:
                 array = np.full(rows, np.nan)
             if array is None:
                 raise Problem(f"pass {self.passes} has no /{name}, but the file was opened with it")
-            array = np.array(array, dtype=self.gate_type if type_ == "gate" else type_)
+            array = _cast(f"pass {self.passes}: /{name}", array, np.dtype(self.gate_type if type_ == "gate" else type_),
+                          -1 if name == "routing/expert" else None)     # engines write -1 for no expert: 65535 as uint16
             if array.shape != (n,) + inner:
                 raise Problem(f"pass {self.passes}: /{name} is {list(array.shape)}, expected {[n, *inner]}")
             ready[name] = array
@@ -238,16 +256,18 @@ class TraceWriter:
             f.swmr_mode = True
             self._write_requests(f)
             for name, array in piece.items():
-                self._append(f[name], array)
+                self._append(f[name], self._flushed[name in ROW_NAMES], array)
             if self._ends:
-                self._append(f["pass/row_offset"], np.array(self._ends, dtype="<u8"))
+                self._append(f["pass/row_offset"], self._flushed[0] + 1, np.array(self._ends, dtype="<u8"))
+        self._requests_changed = False
+        self._flushed = (self.passes, self.rows)
         for parts in self._pending.values():
             parts.clear()
         self._ends, self._buffered = [], 0
 
     @staticmethod
-    def _append(dataset, array):
-        first = dataset.shape[0]
+    def _append(dataset, first, array):
+        """Entries from `first` on: again where an earlier try broke off, by Ctrl-C or for want of space."""
         dataset.resize(first + len(array), axis=0)
         dataset[first:] = array
 
@@ -258,7 +278,6 @@ class TraceWriter:
             dataset = f["request/" + name]
             dataset.resize(len(self._requests), axis=0)
             dataset[:] = np.array([row[i] for row in self._requests], dtype=dataset.dtype)
-        self._requests_changed = False
 
     def close(self, complete=True):
         """Appends the rest; with `complete` the file becomes a whole trace, without it one that was cut short."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The writer alone: NumPy in, a valid file out, and nothing that a reader would refuse."""
 import unittest
+from unittest import mock
 
 import h5py
 import numpy as np
@@ -96,6 +97,59 @@ class Writing(TraceCase):
         self.assertEqual(list(found["pass/row_offset"]), [0, 8, 16, 24, 32, 40, 48])
         for name in ("routing/expert", "routing/gate", "token/position", "token/state", "token/confidence"):
             self.assertEqual(len(found[name]), 48, name)
+
+    def test_a_flush_that_broke_off_is_done_again(self):
+        append = TraceWriter._append
+        for broken in range(1, 11):                     # ten columns: after so many, Ctrl-C
+            writer, rng, left = open_writer(self.path, overwrite=True), np.random.default_rng(1), [broken]
+
+            def break_off(*args):
+                append(*args)
+                left[0] -= 1
+                if left[0] == 0:
+                    raise KeyboardInterrupt
+            passes = [random_pass(rng) for _ in range(4)]
+            for i, one in enumerate(passes):
+                writer.add_request(f"w{i}", i)
+                writer.add_pass("denoise", i, 0, 0, **one)
+                if i == 1:
+                    with mock.patch.object(TraceWriter, "_append", side_effect=break_off), \
+                            self.assertRaises(KeyboardInterrupt):
+                        writer.flush()
+            writer.close()
+            with self.subTest(broken):
+                found = load(self.path)
+                for name, key in (("routing/expert", "expert"), ("token/position", "position"), ("token/state", "state")):
+                    np.testing.assert_array_equal(found[name], np.concatenate([p[key] for p in passes]))
+                self.assertEqual(list(found["pass/row_offset"]), [0, 8, 16, 24, 32])
+                self.assertEqual(list(found["pass/request"]), [0, 1, 2, 3])
+                self.assertEqual(list(found["request/prompt_tokens"]), [0, 1, 2, 3])
+                self.assert_valid()
+
+    def test_numbers_that_do_not_fit_are_refused(self):
+        writer = open_writer(self.path, token_ids=True, pass_times=True, forwards=True)
+        writer.add_request("w", 0)
+        good = dict(random_pass(np.random.default_rng(1)), kind="denoise", request=0, block=0, step=0,
+                    token_id=np.arange(BLOCK))
+        for key, bad, text in (("expert", good["expert"] + 65536, r"/routing/expert has 655\d\d; it takes -1..65535"),
+                               ("expert", good["expert"] - 17, "/routing/expert has -17"),
+                               ("expert", good["expert"] + 0.5, "/routing/expert is of type float64"),
+                               ("position", good["position"] + 2**31, "/token/position has 21474836"),
+                               ("state", good["state"] + 256, "/token/state has 257; it takes 0..255"),
+                               ("token_id", good["token_id"] - 2**32, "/token/id has -4294967296"),
+                               ("block", 2**31, "/pass/block has 2147483648"),
+                               ("step", -2**31 - 1, "/pass/step has -2147483649"),
+                               ("forward", -1, "/pass/forward has -1; it takes 0..18446744073709551615"),
+                               ("pass_ns", -1, "/observed/pass_ns has -1"), ("request", -1, "request -1 was not declared"),
+                               ("kind", "denoize", "kind 'denoize'; known are prefill, denoise"), ("kind", 260, "kind 260")):
+            with self.subTest(key), self.assertRaisesRegex(Problem, text):
+                writer.add_pass(**{**good, key: bad})
+        writer.add_pass(**{**good, "expert": np.where(good["expert"] == 0, -1, good["expert"]), "pass_ns": 2**64 - 1})
+        writer.close()
+        found = load(self.path)
+        self.assertEqual((len(found["pass/kind"]), found["observed/pass_ns"][0]), (1, 2**64 - 1))
+        np.testing.assert_array_equal(found["routing/expert"] == NO_ROUTE, good["expert"] == 0)
+        self.assert_valid()
 
     def test_refusals(self):
         rng = np.random.default_rng(1)

@@ -24,9 +24,8 @@ def reach(here):
     if here == place and left == 0:
         os.kill(os.getpid(), signal.SIGKILL)
 
-def append(dataset, array):
+def append(dataset, first, array):
     reach("append")
-    first = dataset.shape[0]
     dataset.resize(first + len(array), axis=0)
     reach("resized")
     dataset[first:] = array
