@@ -99,6 +99,14 @@ struct test_command test_shell(const char *fmt, ...)
     return (struct test_command){ WEXITSTATUS(status), read_text("out"), read_text("err") };
 }
 
+const char *succeed(const char *line)
+{
+    struct test_command c = test_shell("cd \"$WORK\" && %s", line);
+    ck_assert_msg(c.status == 0, "%s: status %d: %s", line, c.status, c.err);
+    ck_assert_str_eq(c.err, "");
+    return c.out;
+}
+
 json_t *test_json_parse(const char *text)
 {
     json_error_t error;

@@ -26,6 +26,9 @@ int test_command_main(const char *name, int argc, char **argv, const TTest *cons
 /* A line for /bin/sh, in which "$MOESIM", "$SAMPLE" and "$WORK" (the empty folder) can be used. */
 struct test_command test_shell(const char *fmt, ...) MOESIM_PRINTF(1, 2);
 
+/* A line for the same shell in $WORK that must succeed and say nothing on standard error; returns what it printed. */
+const char *succeed(const char *line);
+
 /* `moesim run SAMPLE --format json` with further words; it must succeed. */
 json_t *test_run_json(const char *words);
 

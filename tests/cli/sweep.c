@@ -15,15 +15,6 @@
 
 #define GRID "--policy lru,oled-full,random --cache 20:100:40 --bandwidth 16,64 --batch 1,2 --profile h200-host"
 
-/* Runs a line that must succeed; returns what it printed. */
-static const char *succeed(const char *line)
-{
-    struct test_command c = test_shell("cd \"$WORK\" && %s", line);
-    ck_assert_msg(c.status == 0, "%s: status %d: %s", line, c.status, c.err);
-    ck_assert_str_eq(c.err, "");
-    return c.out;
-}
-
 START_TEST(test_threads)
 {
     const char *one = succeed("\"$MOESIM\" sweep \"$SAMPLE\" " GRID " -o one.h5 --threads 1");

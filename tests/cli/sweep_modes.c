@@ -14,15 +14,6 @@
 
 #define BOUNDED "--policy lru,lfu,naive,oled,belady,ideal --cache 0,40:160:60 --bound offline-cost "
 
-/* Runs a line that must succeed; returns what it printed. */
-static const char *succeed(const char *line)
-{
-    struct test_command c = test_shell("cd \"$WORK\" && %s", line);
-    ck_assert_msg(c.status == 0, "%s: status %d: %s", line, c.status, c.err);
-    ck_assert_str_eq(c.err, "");
-    return c.out;
-}
-
 /* The cells of a sweep of the sample; free *text when done with them. */
 static const json_t *sweep(const char *words, char **text)
 {
