@@ -54,7 +54,7 @@ static moesim_code compare(moesim_trace *trace, const moesim_gen_config *c, cons
     moesim_gen_print_file(info, c->seed);
     fputs("like ", stdout);
     moesim_print_clean(stdout, c->like->info.path);
-    printf(", SHA-256 %s\n%-44s %8s %8s %8s\n", c->like->digest, "", "trace", "made", "within");
+    printf(", SHA-256 %s\n%-44s %8s %8s %8s\n", c->like->info.digest, "", "trace", "made", "within");
     const uint32_t apart = moesim_gen_compare(aim, got, print_line, &t);
     printf("two-sample check: %" PRIu32 " statistics alike, %" PRIu32 " apart, %" PRIu32 " with too few samples to tell: %s\n",
            t.n[MOESIM_GEN_ALIKE], apart, t.n[MOESIM_GEN_FEW], apart == 0 ? "passed" : "FAILED");

@@ -15,7 +15,7 @@
 /* "" where the attribute is absent. */
 typedef struct moesim_diff_attribute {
     const char *name;
-    char a[256], b[256];
+    moesim_text a, b;
     bool differs;
 } moesim_diff_attribute;
 

@@ -98,9 +98,6 @@ uint32_t moesim_gen_next_size(moesim_gen_layer *layer, const moesim_gen_shape *s
 uint16_t moesim_gen_new_expert(const moesim_gen_layer *layer, const moesim_gen_shape *shape,
                                const moesim_gen_popularity *popularity, moesim_rng *rng);
 
-moesim_code moesim_gen_popularity_create(moesim_gen_popularity *out, const double *weight, uint32_t experts,
-                                         moesim_error *err);
-
 /* Fills out [workloads][M], all zeroed: half of an expert's popularity is its layer's, half the workload's. */
 moesim_code moesim_gen_popularity_fill(moesim_gen_popularity *out, const moesim_gen_config *config, moesim_rng *rng,
                                        moesim_error *err);

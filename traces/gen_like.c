@@ -213,7 +213,6 @@ static moesim_code allocate(moesim_trace *trace, moesim_gen_config *c, moesim_er
     c->like->layer_id = (int32_t *)(void *)(c->like->expert_bytes + info->num_layers);
     memcpy(c->like->expert_bytes, moesim_trace_expert_bytes(trace), info->num_layers * sizeof(uint64_t));
     memcpy(c->like->layer_id, moesim_trace_layer_ids(trace), info->num_layers * sizeof(int32_t));
-    memcpy(c->like->digest, info->digest, sizeof c->like->digest);
     c->like->seen = (moesim_gen_measure){ .block = info->block_length, .layers = info->num_layers, .top_k = info->top_k,
                                           .words = words, .threshold = info->commit_threshold, .member = member };
     return MOESIM_OK;

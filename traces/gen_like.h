@@ -44,8 +44,7 @@ typedef struct moesim_gen_measure {
 void moesim_gen_measure_pass(void *cookie, const moesim_pass *pass, moesim_open_request *request);
 
 typedef struct moesim_gen_like {
-    char digest[MOESIM_DIGEST_CHARS];
-    moesim_trace_info info;      /* of the trace that this one is like */
+    moesim_trace_info info;      /* of the trace that this one is like, with its digest */
     moesim_text workload[MOESIM_GEN_MAX_WORKLOADS];
     int32_t *layer_id;           /* [M] this and the next two lie in one piece of memory that layer begins */
     uint64_t *expert_bytes;      /* [M] */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Alias tables of the generator.
+ * How popular experts are in the generator, and the alias tables that draw them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -33,8 +33,7 @@ static void fill(moesim_gen_popularity *p, double *share, uint16_t *stack, uint3
     }
 }
 
-moesim_code moesim_gen_popularity_create(moesim_gen_popularity *out, const double *weight, uint32_t experts,
-                                         moesim_error *err)
+static moesim_code create(moesim_gen_popularity *out, const double *weight, uint32_t experts, moesim_error *err)
 {
     void *cut = NULL, *other = NULL, *share = NULL, *stack = NULL;
     moesim_code code = moesim_alloc(experts, sizeof *out->cut, "popularity of experts", &cut, err);
@@ -105,7 +104,7 @@ moesim_code moesim_gen_popularity_fill(moesim_gen_popularity *out, const moesim_
             add_ranking(rng, e, 0.5, order, weight);
             if (c->like != NULL)
                 copy_popularity(c, l, weight);
-            code = moesim_gen_popularity_create(&out[(size_t)w * c->layers + l], weight, e, err);
+            code = create(&out[(size_t)w * c->layers + l], weight, e, err);
         }
     }
     free(memory);

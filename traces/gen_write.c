@@ -75,13 +75,13 @@ static void describe_like(const moesim_gen_config *c, moesim_trace_info *info)
     info->commit_threshold = like->info.commit_threshold;
     info->has_confidence = info->has_confidence_values = like->info.has_confidence_values;
     memcpy(info->weight_dtype, like->info.weight_dtype, sizeof info->weight_dtype);
-    memcpy(info->source_digest, like->digest, sizeof like->digest);
+    memcpy(info->source_digest, like->info.digest, sizeof like->info.digest);
     if (!info->has_confidence)
         snprintf(info->confidence_kind, sizeof info->confidence_kind, "none");
     snprintf(info->decoder, sizeof info->decoder, "commits as often as the trace that this one is like");
     snprintf(info->model_id, sizeof info->model_id, "synthetic/like %.200s", like->info.model_id);
     snprintf(info->dataset, sizeof info->dataset, "synthetic; seed %" PRIu64 "; like the trace with SHA-256 %s", c->seed,
-             like->digest);
+             like->info.digest);
 }
 
 static moesim_code create(const moesim_gen_config *c, const char *path, const moesim_writer_options *options,
