@@ -112,18 +112,21 @@ class Killed(TraceCase):
                                 ("close 4", 2), ("closed 4", 3), (f"resized {4 * COLUMNS + 3}", 4), ("closed 7", 6)):
             with self.subTest(kill_at):
                 self.check(whole, kill_at, pieces)
+        saved = 0
         for part in (0.1, 0.55, 0.7, 0.85, 0.97):
             with self.subTest(f"{part} of the file"):
                 path, limit = self.path + ".killed", int(part * size)
                 if os.path.exists(path):
                     os.remove(path)
-                self.write(path, f"bytes {limit}")
+                self.assertEqual(self.write(path, f"bytes {limit}"), -signal.SIGXFSZ)
                 if os.path.exists(self.path):
                     os.remove(self.path)
                 result = self.salvage(path, self.path)
                 self.assertEqual(result.returncode == 0, os.path.exists(self.path), result.stderr)
                 if result.returncode == 0:
                     self.assert_valid()
+                    saved += 1
+        self.assertGreater(saved, 0)
 
 
 if __name__ == "__main__":
