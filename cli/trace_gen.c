@@ -47,8 +47,9 @@ static const moesim_arg args[] = {
            "Tokens of a block; 1 decodes autoregressively, with --boundary as the one target."),
     { .name = "expert-bytes", .type = MOESIM_ARG_BYTES, .offset = offsetof(settings, expert_bytes), .value = "SIZE",
       .help = "Size of an expert, such as 6MiB." },
-    REAL("active", active, 1024, "Target: active experts per layer, mean over layers and decode passes. Default for another "
-         "shape than the preset's: .47 of block x top-k, at most .6 of the experts."),
+    { .name = "active", .type = MOESIM_ARG_REAL, .offset = offsetof(settings, active), .value = "X", .min = 1, .max = 1024,
+      .help = "Target: active experts per layer, mean over layers and decode passes. Default for another shape than the "
+      "preset's: .47 of block x top-k, at most .6 of the experts." },
     REAL("profile", profile, 0.5, "Target: active experts rise from the first layer to the last by this share to both sides of "
          "the mean."),
     REAL("overlap", overlap, 1, "Target: share of a pass's active experts that the pass before had (lag 1, within a block)."),
