@@ -52,6 +52,7 @@ class Recorder:
     pass_times     store /observed/pass_ns, begin_pass to end_pass, the recorder's own work included; waits for the device
     forwards       store /pass/forward: for batches, see begin_pass
     expert_bytes   bytes of one expert, or a list of one for each MoE layer; default: from the parameters
+    resident_bytes bytes of all other weights; default: what the parameters hold besides the routed experts
     Further keywords: model_id, gate_kind, confidence_kind ("none" leaves confidences out), compression ("gzip", "zstd"),
     overwrite, flush_rows, and the optional attributes of the format (dataset, license, decoder, commit_threshold, …).
     """

@@ -203,6 +203,7 @@ class Refusals(ConvertCase):
     def test_numbers_that_are_not_there(self):
         a = npy(routes())
         self.refused(a, *EXPLICIT, text="give --prompt-tokens N")
+        self.refused(a, *EXPLICIT, "--prompt-tokens", 5, "--layers", 3, text="layers are recorded, but --layers says 3")
         self.refused(a, *EXPLICIT, "--prompt-tokens", "1,2", text="--prompt-tokens has 2 values for 1 requests")
         self.refused(a, *EXPLICIT, "--prompt-tokens", TOKENS + 2, text="correct --prompt-tokens or --start-len")
         self.refused(a, *EXPLICIT, "--prompt-tokens", 5, "--top-k", 3, text="with a layer of experts and k = 3")

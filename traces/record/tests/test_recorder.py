@@ -204,11 +204,10 @@ class Faults(TraceCase):
         self.assertEqual(len(found["routing/expert"]), rows)
         if MOESIM is not None:
             self.assertNotEqual(self.run_moesim("trace", "validate", self.path).returncode, 0)
-            if "salvage" in self.run_moesim("trace", "--help").stdout:
-                whole = self.path + ".whole"
-                done = self.run_moesim("trace", "salvage", self.path, whole)
-                self.assertEqual(done.returncode, 0, done.stderr)
-                self.assert_valid(whole)
+            whole = self.path + ".whole"
+            done = self.run_moesim("trace", "salvage", self.path, whole)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assert_valid(whole)
 
     def test_an_exception_leaves_a_trace_that_was_cut_short(self):
         model = tiny_llada2()

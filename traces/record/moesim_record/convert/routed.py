@@ -190,6 +190,9 @@ def read(options, model, warn):
     if not keep or axis[1] < 1 or (top_k is not None and axis[1] != top_k):
         raise Problem(f"{place}: [tokens, {axis[0]}, {axis[1]}] is not [tokens, layers, k] with a layer of experts and k = "
                       f"{top_k}; correct --top-k, --config or --dense-layers")
+    if options.layers not in (None, axis[0]):
+        raise Problem(f"{place}: {axis[0]} layers are recorded, but --layers says {options.layers}; correct it, or leave it "
+                      "out")
     known.check_prompt_tokens(options, len(found), place)
     start, passes, prompts = options.start_len or 0, [], []
     for i, (place, array, prompt) in enumerate(found):
