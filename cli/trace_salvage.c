@@ -34,24 +34,24 @@ const moesim_usage moesim_usage_trace_salvage = {
     .max_positional = 2,
 };
 
-static void print_lost(const char *what, uint64_t found, uint64_t kept, const char **between)
+/* Returns how many kinds of things were lost so far. */
+static int print_lost(int kinds, const char *what, uint64_t found, uint64_t kept)
 {
     if (found <= kept)
-        return;
-    printf("%s%" PRIu64 " of %" PRIu64 " %s", *between, found - kept, found, what);
-    *between = ", ";
+        return kinds;
+    printf("%s%" PRIu64 " of %" PRIu64 " %s", kinds == 0 ? "lost: " : ", ", found - kept, found, what);
+    return kinds + 1;
 }
 
 static void report(const char *out, const settings *s, const moesim_salvage_result *r)
 {
-    const char *between = "lost: ";
     moesim_print_clean(stdout, out);
     printf(": %" PRIu32 " request%s, %" PRIu64 " passes, %" PRIu64 " rows, %s\n", r->kept.requests,
            r->kept.requests == 1 ? "" : "s", r->kept.passes, r->kept.rows, moesim_compressions[s->compression]);
-    print_lost("requests", r->found_requests, r->kept.requests, &between);
-    print_lost("passes", r->found_passes, r->kept.passes, &between);
-    print_lost("rows", r->found_rows, r->kept.rows, &between);
-    if (between[0] == 'l')
+    int kinds = print_lost(0, "requests", r->found_requests, r->kept.requests);
+    kinds = print_lost(kinds, "passes", r->found_passes, r->kept.passes);
+    kinds = print_lost(kinds, "rows", r->found_rows, r->kept.rows);
+    if (kinds == 0)
         fputs("lost: nothing that the file holds", stdout);
     puts(r->complete ? "" : "; what the recorder still had in memory is not in it");
     if (r->reason[0] != '\0') {
