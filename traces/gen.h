@@ -47,7 +47,7 @@ typedef struct moesim_gen_config {
     uint64_t seed;
     double comeback, steadiness; /* 0 to 1, fitted by moesim_gen_fit: return of experts that left A; how much rows give up their
                                   * lowest ranks rather than others, and take what they held earlier */
-    struct moesim_gen_like *like;  /* tables of a trace in place of active to threshold and stability; NULL: none */
+    struct moesim_gen_like *like;  /* tables of a trace in place of the targets above, but for boundary; NULL: none */
 } moesim_gen_config;
 
 /* Stability by confidence alone, the row of OLED-MoE Fig. 10b (means: .60 at the lowest and .81 at the highest bin, straight
