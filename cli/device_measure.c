@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/digest.h"
 #include "base/log.h"
@@ -43,7 +44,7 @@ static const sizes defaults[] = { { "host", 64, 512 * MIB, 512 * MIB }, { NULL, 
 static const sizes *sizes_of(const char *device)
 {
     const sizes *s = defaults;
-    while (s->device != NULL && strcmp(s->device, device) != 0)
+    while (s->device != NULL && strcasecmp(s->device, device) != 0)     /* as moesim_device_find */
         s++;
     return s;
 }
@@ -58,10 +59,16 @@ static moesim_code check_words(const moesim_measure_settings *s, moesim_error *e
     for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++)
         if (needed[i].value == NULL)
             return moesim_fail(err, MOESIM_E_USAGE, "option %s is missing: %s", needed[i].option, needed[i].what);
-    if (strcmp(s->device, "null") == 0)
+    return MOESIM_OK;
+}
+
+static moesim_code find_device(const char *word, const moesim_device_ops **out, moesim_error *err)
+{
+    const moesim_code code = moesim_device_find(word, out, err);
+    if (code == MOESIM_OK && strcmp((*out)->name, "null") == 0)
         return moesim_fail(err, MOESIM_E_USAGE, "option --device: null copies and computes nothing, there is nothing to "
                            "measure; use cuda or host");
-    return MOESIM_OK;
+    return code;
 }
 
 static moesim_code count_of(uint64_t bytes, uint64_t each, uint32_t fewest, const char *option, uint32_t *out,
@@ -181,7 +188,7 @@ static moesim_code measure(const moesim_measure_settings *s, moesim_raw *raw, mo
     char why[256] = "", model[64];
     moesim_code code = check_words(s, err);
     if (code == MOESIM_OK)
-        code = moesim_device_find(s->device, &ops, err);
+        code = find_device(s->device, &ops, err);
     if (code == MOESIM_OK)
         code = configure(s, &geometry, &config, err);
     if (code == MOESIM_OK)
