@@ -21,6 +21,17 @@ static void each_above(const char *root, const char *path, bool v2, moesim_cgrou
     }
 }
 
+bool moesim_cgroup_lists(const char *controllers, const char *controller)
+{
+    const size_t n = strlen(controller);
+    for (const char *at = controllers; at != NULL; at = strchr(at, ',')) {
+        at += *at == ',';
+        if (strncmp(at, controller, n) == 0 && (at[n] == ',' || at[n] == '\0'))
+            return true;
+    }
+    return false;
+}
+
 void moesim_cgroup_each(const char *controller, moesim_cgroup_visit *visit, void *cookie)
 {
     char line[PATH_ROOM], root[64];
@@ -32,8 +43,9 @@ void moesim_cgroup_each(const char *controller, moesim_cgroup_visit *visit, void
         if (path == NULL)
             continue;
         *path++ = '\0';
-        const bool v2 = controllers[1] == '\0';
-        if (!v2 && strstr(controllers, controller) == NULL)
+        controllers++;
+        const bool v2 = controllers[0] == '\0';
+        if (!v2 && !moesim_cgroup_lists(controllers, controller))
             continue;
         (void)snprintf(root, sizeof root, "/sys/fs/cgroup%s%s", v2 ? "" : "/", v2 ? "" : controller);
         each_above(root, path, v2, visit, cookie);

@@ -3,6 +3,7 @@
  * Measuring functions, facts and limits of memory, on every backend. Whether a time is right is for benchmarks; here it is
  * positive, and what is asked wrongly is refused.
  */
+#include "hwprofile/cgroup.h"
 #include "hwprofile/device_memory.h"
 #include "tests/unit/device/world.h"
 
@@ -163,6 +164,20 @@ START_TEST(memory)
 }
 END_TEST
 
+/* Groups of cpuset say nothing of the quota of cpu. */
+START_TEST(controllers)
+{
+    ck_assert(moesim_cgroup_lists("cpu", "cpu"));
+    ck_assert(moesim_cgroup_lists("cpu,cpuacct", "cpu"));
+    ck_assert(moesim_cgroup_lists("cpuacct,cpu", "cpu"));
+    ck_assert(moesim_cgroup_lists("net_cls,memory,pids", "memory"));
+    ck_assert(!moesim_cgroup_lists("cpuset", "cpu"));
+    ck_assert(!moesim_cgroup_lists("cpuset,cpuacct", "cpu"));
+    ck_assert(!moesim_cgroup_lists("name=memory", "memory"));
+    ck_assert(!moesim_cgroup_lists("", "cpu"));
+}
+END_TEST
+
 /* The pool is the same however it is filled, no two of its experts are alike, and nothing in it is out of scale. */
 START_TEST(pool)
 {
@@ -213,4 +228,4 @@ START_TEST(bf16)
 }
 END_TEST
 
-RUN_TESTS("measure", times, load, afterwards, facts, too_large, memory, pool, bf16)
+RUN_TESTS("measure", times, load, afterwards, facts, too_large, memory, controllers, pool, bf16)
