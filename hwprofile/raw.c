@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/sort.h"
 #include "base/text.h"
 
 #define AT(member) offsetof(moesim_raw_key, member)
@@ -91,23 +92,10 @@ void moesim_raw_fini(moesim_raw *raw)
 
 /* ---- figures ------------------------------------------------------------------------------------------------------- */
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 double moesim_raw_sort_median(double *value, size_t n)
 {
-    qsort(value, n, sizeof *value, by_value);
+    moesim_sort_reals(value, n);
     return n % 2 == 1 ? value[n / 2] : (value[n / 2 - 1] + value[n / 2]) / 2.0;
-}
-
-double moesim_raw_sorted_rank(const double *value, size_t n, double q)
-{
-    const double rank = ceil(q * (double)n - 1e-9);
-    const size_t i = rank < 1.0 ? 0 : (size_t)rank - 1;
-    return value[i < n ? i : n - 1];
 }
 
 void moesim_raw_work_out(moesim_raw_point *p, const double *sample, double *sorted)
@@ -115,8 +103,8 @@ void moesim_raw_work_out(moesim_raw_point *p, const double *sample, double *sort
     double sum = 0.0, square = 0.0;
     memcpy(sorted, sample, p->n * sizeof *sorted);
     p->median = moesim_raw_sort_median(sorted, p->n);
-    p->p10 = moesim_raw_sorted_rank(sorted, p->n, 0.1);
-    p->p90 = moesim_raw_sorted_rank(sorted, p->n, 0.9);
+    p->p10 = sorted[moesim_rank_index(p->n, 0.1)];
+    p->p90 = sorted[moesim_rank_index(p->n, 0.9)];
     for (uint32_t i = 0; i < p->n; i++)
         sum += sorted[i];
     const double mean = sum / p->n;

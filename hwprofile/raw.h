@@ -118,9 +118,8 @@ typedef struct moesim_raw_gap {
 /* Of one kind, or of all with MOESIM_RAW_KINDS. */
 moesim_raw_gap moesim_raw_compare(const moesim_raw *raw, uint32_t kind);
 
-/* Of n ≥ 1 values, which are sorted: the median (mean of the middle two), the smallest that a share q does not exceed. */
+/* The median (mean of the middle two) of n ≥ 1 values, which are sorted. */
 double moesim_raw_sort_median(double *value, size_t n);
-double moesim_raw_sorted_rank(const double *value, size_t n, double q);
 
 /* Written under a temporary name and renamed. */
 moesim_code moesim_raw_write(const moesim_raw *raw, const char *path, moesim_error *err);

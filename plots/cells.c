@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/sort.h"
 
 double moesim_cells_number(const moesim_table *t, const char *column, size_t row)
 {
@@ -84,12 +85,6 @@ void moesim_cells_label(const struct moesim_shown_policy *policy, char *out, siz
     (void)snprintf(out, bytes, policy->mark != 0 ? "%s %c" : "%s", policy->name, policy->mark);
 }
 
-static int ascending(const void *x, const void *y)
-{
-    const double *a = x, *b = y;
-    return (*a > *b) - (*a < *b);
-}
-
 /* Undefined numbers are no value. */
 moesim_code moesim_cells_distinct(const moesim_cells *c, const char *column, double **out, size_t *n, moesim_error *err)
 {
@@ -105,7 +100,7 @@ moesim_code moesim_cells_distinct(const moesim_cells *c, const char *column, dou
         value[all] = moesim_cells_number(c->table, column, c->row[i]);
         all += isnan(value[all]) ? 0u : 1u;
     }
-    qsort(value, all, sizeof *value, ascending);
+    moesim_sort_reals(value, all);
     for (size_t i = 0; i < all; i++)
         if (*n == 0 || value[i] != value[*n - 1])
             value[(*n)++] = value[i];

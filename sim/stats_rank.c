@@ -12,12 +12,7 @@
 #include <gsl/gsl_cdf.h>
 
 #include "base/arena.h"
-
-static int ascending(const void *x, const void *y)
-{
-    const double *a = x, *b = y;
-    return (*a > *b) - (*a < *b);
-}
+#include "base/sort.h"
 
 /* Smallest k, from 1, at which the probability reaches p; it grows with k. */
 static size_t rank_at(size_t n, size_t m, double p)
@@ -44,9 +39,8 @@ moesim_code moesim_percentile_interval(const double *value, size_t n, double q, 
         return code;
     double *sorted = p;
     memcpy(sorted, value, n * sizeof *sorted);
-    qsort(sorted, n, sizeof *sorted, ascending);
-    const double rank = ceil(q * (double)n - 1e-9);      /* as moesim_time_percentiles */
-    const size_t m = rank >= 1 ? (size_t)rank : 1;
+    moesim_sort_reals(sorted, n);
+    const size_t m = moesim_rank_index(n, q) + 1;
     *out = (moesim_interval){sorted[rank_at(n, m, 0.025) - 1], sorted[rank_at(n, m, 0.975) - 1]};
     free(p);
     return MOESIM_OK;

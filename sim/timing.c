@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "base/sort.h"
 
 void moesim_time_sums_add(moesim_time_sums *to, const moesim_time_sums *from)
 {
@@ -75,12 +76,6 @@ double moesim_time_metric_value(const moesim_time_metric *metric, const moesim_t
     return den > 0 ? metric->num(sums) / den : NAN;
 }
 
-static int ascending(const void *x, const void *y)
-{
-    const double *a = x, *b = y;
-    return (*a > *b) - (*a < *b);
-}
-
 moesim_code moesim_time_percentiles(const moesim_time_metric *metric, const moesim_timing *timing, const double *q, uint32_t n,
                                     double *out, moesim_error *err)
 {
@@ -94,12 +89,9 @@ moesim_code moesim_time_percentiles(const moesim_time_metric *metric, const moes
         value[defined] = moesim_time_metric_value(metric, &timing->request[i]);
         defined += isnan(value[defined]) ? 0u : 1u;
     }
-    qsort(value, defined, sizeof *value, ascending);
-    for (uint32_t i = 0; i < n; i++) {
-        /* 0.99 · 100 must give rank 99 although the product may lie a digit above it */
-        const double rank = ceil(q[i] * defined - 1e-9);
-        out[i] = defined == 0 ? NAN : value[rank >= 1 ? (uint32_t)rank - 1u : 0];
-    }
+    moesim_sort_reals(value, defined);
+    for (uint32_t i = 0; i < n; i++)
+        out[i] = defined == 0 ? NAN : value[moesim_rank_index(defined, q[i])];
     free(value);
     return MOESIM_OK;
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/sort.h"
 
 #define WIDE 0.02                /* of the loss: errors beyond it weigh linearly */
 #define STEPS 20                 /* 4^(2^-20): 1.3e-6 */
@@ -138,12 +139,6 @@ static void set(search *s, enum moesim_calibrated k, double factor)
         *(k == MOESIM_CALIBRATED_LINK ? &s->at.link : &s->at.cpu) = factor;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Median of ln(measured / predicted) over the chosen events with this factor. */
 static double median_at(search *s, enum moesim_calibrated k, double factor)
 {
@@ -161,7 +156,7 @@ static double median_at(search *s, enum moesim_calibrated k, double factor)
     }
     if (n == 0)
         return 0;
-    qsort(s->ratio, n, sizeof *s->ratio, by_value);
+    moesim_sort_reals(s->ratio, n);
     return 0.5 * (s->ratio[(n - 1) / 2] + s->ratio[n / 2]);
 }
 

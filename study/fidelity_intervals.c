@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "base/rng.h"
+#include "base/sort.h"
 
 #define FULL_RESAMPLES 10000u
 #define LEAST_RESAMPLES 400u
@@ -116,12 +117,6 @@ static void resample(draws *d, uint32_t k)
     }
 }
 
-static int ascending(const void *x, const void *y)
-{
-    const double *a = x, *b = y;
-    return (*a > *b) - (*a < *b);
-}
-
 /* Of the defined values; nearest rank. */
 static moesim_interval percentiles(double *value, size_t n)
 {
@@ -131,9 +126,8 @@ static moesim_interval percentiles(double *value, size_t n)
             value[m++] = value[i];
     if (m == 0)
         return (moesim_interval){NAN, NAN};
-    qsort(value, m, sizeof *value, ascending);
-    const size_t lo = (size_t)ceil(0.025 * (double)m - 1e-9), hi = (size_t)ceil(0.975 * (double)m - 1e-9);
-    return (moesim_interval){value[lo > 0 ? lo - 1 : 0], value[hi - 1]};
+    moesim_sort_reals(value, m);
+    return (moesim_interval){value[moesim_rank_index(m, 0.025)], value[moesim_rank_index(m, 0.975)]};
 }
 
 static moesim_code error_intervals(draws *d, moesim_fidelity *out, moesim_error *err)

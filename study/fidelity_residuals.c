@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/sort.h"
 
 /* Samples of several groups, gathered one after another. */
 typedef struct samples {
@@ -19,32 +20,20 @@ typedef struct samples {
     size_t n;
 } samples;
 
-static int ascending(const void *x, const void *y)
-{
-    const double *a = x, *b = y;
-    return (*a > *b) - (*a < *b);
-}
-
-static double rank(const double *sorted, size_t n, double q)
-{
-    const double k = ceil(q * (double)n - 1e-9);
-    return sorted[k >= 1 ? (size_t)k - 1 : 0];
-}
-
 /* Sorts and overwrites the values. */
 static moesim_residuals summarise(double *value, size_t n)
 {
     moesim_residuals out = {.n = n, .bias = NAN, .p50 = NAN, .p90 = NAN, .p99 = NAN};
     if (n == 0)
         return out;
-    qsort(value, n, sizeof *value, ascending);
-    out.bias = rank(value, n, 0.5);
+    moesim_sort_reals(value, n);
+    out.bias = value[moesim_rank_index(n, 0.5)];
     for (size_t i = 0; i < n; i++)
         value[i] = fabs(value[i]);
-    qsort(value, n, sizeof *value, ascending);
-    out.p50 = rank(value, n, 0.5);
-    out.p90 = rank(value, n, 0.9);
-    out.p99 = rank(value, n, 0.99);
+    moesim_sort_reals(value, n);
+    out.p50 = value[moesim_rank_index(n, 0.5)];
+    out.p90 = value[moesim_rank_index(n, 0.9)];
+    out.p99 = value[moesim_rank_index(n, 0.99)];
     return out;
 }
 
@@ -88,7 +77,7 @@ static void gather_passes(const moesim_fidelity_work *w, const moesim_fidelity_c
         }
 }
 
-/* Residuals of each of `groups` groups: those samples whose key is the group's number. */
+/* Residuals of the samples of each layer, and of each class of misses. */
 static void by_layer(const samples *s, uint32_t layers, double *scratch, moesim_residuals *out)
 {
     for (uint32_t l = 0; l < layers; l++) {
