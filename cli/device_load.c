@@ -18,26 +18,13 @@
 
 #define MAX_POLICIES 64u
 #define MAX_CAPS 64u
-#define DEFAULT_PROFILE "pcie5-default"
 
 /* ---- words ----------------------------------------------------------------------------------------------------- */
 
 static moesim_code add_policy(void *cookie, const char *name, moesim_error *err)
 {
     moesim_device_session *s = cookie;
-    if (s->num_policies == MAX_POLICIES)
-        return moesim_fail(err, MOESIM_E_USAGE, "more than %u policies", MAX_POLICIES);
-    moesim_policy_spec *spec = &s->policy[s->num_policies];
-    if (moesim_policy_spec_init(spec, name, err) != MOESIM_OK)
-        return err->code;
-    s->num_policies++;
-    for (size_t i = 0; i + 1 < s->num_policies; i++)
-        if (strcmp(s->policy[i].policy->name, spec->policy->name) == 0 && strcmp(s->policy[i].effective, spec->effective) == 0)
-            return moesim_fail(err, MOESIM_E_USAGE, "option --policy: '%s' is given twice%s%s%s", spec->given,
-                               strcmp(s->policy[i].given, spec->given) != 0 ? " (first as '" : "",
-                               strcmp(s->policy[i].given, spec->given) != 0 ? s->policy[i].given : "",
-                               strcmp(s->policy[i].given, spec->given) != 0 ? "')" : "");
-    return MOESIM_OK;
+    return moesim_policy_spec_add(s->policy, &s->num_policies, MAX_POLICIES, "option --policy:", name, err);
 }
 
 static moesim_code parse_policies(moesim_device_session *s, moesim_error *err)
@@ -156,7 +143,7 @@ static moesim_code choose_requests(moesim_device_session *s, moesim_bench_config
 /* Only where a policy reads it. */
 static moesim_code load_profile(moesim_device_session *s, moesim_bench_config *c, moesim_error *err)
 {
-    const char *name = s->words->profile != NULL ? s->words->profile : DEFAULT_PROFILE;
+    const char *name = s->words->profile != NULL ? s->words->profile : moesim_profile_names()[0];
     bool costs = s->words->profile != NULL;
     void *p = NULL;
     c->profile_name = c->profile_digest = "";

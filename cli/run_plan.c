@@ -17,20 +17,7 @@
 static moesim_code add_policy(void *cookie, const char *name, moesim_error *err)
 {
     moesim_report *r = cookie;
-    if (r->num_policies == MOESIM_MAX_POLICIES)
-        return moesim_fail(err, MOESIM_E_USAGE, "more than %u policies", MOESIM_MAX_POLICIES);
-    moesim_policy_spec *spec = &r->policy[r->num_policies];
-    if (moesim_policy_spec_init(spec, name, err) != MOESIM_OK)
-        return err->code;
-    r->num_policies++;
-    for (size_t i = 0; i + 1 < r->num_policies; i++)
-        if (strcmp(r->policy[i].policy->name, spec->policy->name) == 0 &&
-            strcmp(r->policy[i].effective, spec->effective) == 0)
-            return moesim_fail(err, MOESIM_E_USAGE, "policy '%s' is given twice%s%s%s", spec->given,
-                               strcmp(r->policy[i].given, spec->given) != 0 ? " (first as '" : "",
-                               strcmp(r->policy[i].given, spec->given) != 0 ? r->policy[i].given : "",
-                               strcmp(r->policy[i].given, spec->given) != 0 ? "')" : "");
-    return MOESIM_OK;
+    return moesim_policy_spec_add(r->policy, &r->num_policies, MOESIM_MAX_POLICIES, "policy", name, err);
 }
 
 /* Index of the policy of that name, whatever its options, or num_policies. */

@@ -56,16 +56,7 @@ static moesim_code open_traces(moesim_sweep *s, moesim_error *err)
 static moesim_code add_policy(void *cookie, const char *name, moesim_error *err)
 {
     moesim_sweep *s = cookie;
-    moesim_policy_spec *spec = &s->policy[s->num_policies];
-    if (s->num_policies == MOESIM_SWEEP_POLICIES)
-        return moesim_fail(err, MOESIM_E_USAGE, "more than %u policies", MOESIM_SWEEP_POLICIES);
-    if (moesim_policy_spec_init(spec, name, err) != MOESIM_OK)
-        return err->code;
-    s->num_policies++;
-    for (size_t i = 0; i + 1 < s->num_policies; i++)
-        if (strcmp(s->policy[i].policy->name, spec->policy->name) == 0 && strcmp(s->policy[i].effective, spec->effective) == 0)
-            return moesim_fail(err, MOESIM_E_USAGE, "policy '%s' is given twice", spec->given);
-    return MOESIM_OK;
+    return moesim_policy_spec_add(s->policy, &s->num_policies, MOESIM_SWEEP_POLICIES, "policy", name, err);
 }
 
 static moesim_code add_policies(moesim_sweep *s, moesim_error *err)

@@ -27,6 +27,11 @@ typedef struct moesim_policy_spec {
 moesim_code moesim_policy_spec_init(moesim_policy_spec *spec, const char *text, moesim_error *err);
 void moesim_policy_spec_fini(moesim_policy_spec *spec);
 
+/* Adds a policy to a list with room for `most`; the caller ends all *n, also after an error. USAGE: no room, or the same policy
+ * with the same options is there, however it is written. word: what it is called in messages ("policy"). */
+moesim_code moesim_policy_spec_add(moesim_policy_spec *list, size_t *n, size_t most, const char *word, const char *text,
+                                   moesim_error *err);
+
 /* Splits "a,b,c" into option-less names (a text with ':' is one policy). Calls back per name. */
 moesim_code moesim_policy_split(const char *text, moesim_code (*each)(void *cookie, const char *name, moesim_error *err),
                                 void *cookie, moesim_error *err);

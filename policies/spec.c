@@ -134,6 +134,25 @@ void moesim_policy_spec_fini(moesim_policy_spec *spec)
     memset(spec, 0, sizeof *spec);
 }
 
+moesim_code moesim_policy_spec_add(moesim_policy_spec *list, size_t *n, size_t most, const char *word, const char *text,
+                                   moesim_error *err)
+{
+    if (*n == most)
+        return moesim_fail(err, MOESIM_E_USAGE, "more than %zu policies", most);
+    moesim_policy_spec *spec = &list[*n];
+    const moesim_code code = moesim_policy_spec_init(spec, text, err);
+    if (code != MOESIM_OK)
+        return code;
+    ++*n;
+    for (const moesim_policy_spec *other = list; other < spec; other++) {
+        const bool alike = strcmp(other->given, spec->given) == 0;
+        if (strcmp(other->policy->name, spec->policy->name) == 0 && strcmp(other->effective, spec->effective) == 0)
+            return moesim_fail(err, MOESIM_E_USAGE, "%s '%s' is given twice%s%s%s", word, spec->given,
+                               alike ? "" : " (first as '", alike ? "" : other->given, alike ? "" : "')");
+    }
+    return MOESIM_OK;
+}
+
 moesim_code moesim_policy_split(const char *text, moesim_code (*each)(void *cookie, const char *name, moesim_error *err),
                                 void *cookie, moesim_error *err)
 {

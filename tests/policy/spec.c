@@ -239,6 +239,31 @@ START_TEST(test_split)
 }
 END_TEST
 
+/* The same policy with the same options stands in a list once, however it is written. */
+START_TEST(test_list)
+{
+    static const struct { const char *text, *says; } row[] = {
+        { "lru", NULL }, { "oled", NULL }, { "lru", "policy 'lru' is given twice" },
+        { "oled:confidence=lag1", "policy 'oled:confidence=lag1' is given twice (first as 'oled')" },
+        { "oled:confidence=deferred", NULL }, { "no-such", "no-such" }, { "lfu", NULL }, { "full", "more than 4 policies" },
+    };
+    moesim_policy_spec list[4];
+    size_t n = 0;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        moesim_error err = MOESIM_ERROR_INIT;
+        const size_t before = n;
+        const moesim_code code = moesim_policy_spec_add(list, &n, 4, "policy", row[i].text, &err);
+        ck_assert_msg(code == (row[i].says == NULL ? MOESIM_OK : MOESIM_E_USAGE), "'%s': %s", row[i].text, err.text);
+        ck_assert_msg(row[i].says == NULL || strstr(err.text, row[i].says) != NULL, "'%s': %s", row[i].text, err.text);
+        while (code != MOESIM_OK && n > before)
+            moesim_policy_spec_fini(&list[--n]);
+    }
+    ck_assert_uint_eq(n, 4);
+    while (n > 0)
+        moesim_policy_spec_fini(&list[--n]);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("spec");
@@ -251,6 +276,7 @@ int main(void)
     tcase_add_test(tests, test_outside_files);
     tcase_add_test(tests, test_check);
     tcase_add_test(tests, test_split);
+    tcase_add_test(tests, test_list);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
