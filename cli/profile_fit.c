@@ -48,11 +48,9 @@ const moesim_usage moesim_usage_profile_fit = {
     .max_positional = 1,
 };
 
-#define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
-
 moesim_code moesim_cli_check_name(const char *name, moesim_error *err)
 {
-    if (name == NULL || (name[0] != '\0' && strlen(name) < 64 && strspn(name, NAME_CHARS) == strlen(name)))
+    if (name == NULL || (name[0] != '\0' && strlen(name) < 64 && strspn(name, MOESIM_PROFILE_NAME_CHARS) == strlen(name)))
         return MOESIM_OK;
     return moesim_fail(err, MOESIM_E_USAGE, "option --name: 1 to 63 letters, digits, '.', '_' and '-' make a name");
 }
@@ -64,7 +62,7 @@ static void name_of(const char *path, char name[64])
     const size_t n = strlen(from), cut = n > 5 && strcmp(from + n - 5, ".json") == 0 ? n - 5 : n;
     size_t i = 0;
     for (; i < cut && i < 63; i++)
-        name[i] = strchr(NAME_CHARS, from[i]) != NULL ? from[i] : '-';
+        name[i] = strchr(MOESIM_PROFILE_NAME_CHARS, from[i]) != NULL ? from[i] : '-';
     name[i] = '\0';
 }
 

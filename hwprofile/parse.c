@@ -231,7 +231,7 @@ static moesim_code parse_modes(const moesim_profile_source *source, const json_t
 
 static bool is_name(const char *text)
 {
-    return text[0] != '\0' && strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == strlen(text);
+    return text[0] != '\0' && strspn(text, MOESIM_PROFILE_NAME_CHARS) == strlen(text);
 }
 
 static moesim_code parse_raw_digest(const moesim_profile_source *source, const json_t *root, moesim_profile *out)

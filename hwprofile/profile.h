@@ -50,6 +50,9 @@ typedef struct moesim_gpu_table {
     moesim_constant facts;
 } moesim_gpu_table;
 
+/* What the name of a profile is made of. */
+#define MOESIM_PROFILE_NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+
 typedef struct moesim_profile {
     char name[64];
     char label[32];              /* measured | provisional | derived | neutral | not measured */
