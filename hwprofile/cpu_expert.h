@@ -49,9 +49,6 @@ uint64_t moesim_cpu_team_wait(moesim_cpu_team *team);
 /* Between start and wait: has the last job ended? Never blocks. */
 bool moesim_cpu_team_done(const moesim_cpu_team *team);
 
-/* Between start and wait, from the thread that started: waits until job i is done (its y may be read). */
-void moesim_cpu_team_wait_job(moesim_cpu_team *team, uint32_t i);
-
 /* Calls fn(context, thread, threads) once on each thread and waits; not while jobs run. rows of a matrix of `total` rows that
  * a thread computes (threads help each other, so mostly): moesim_cpu_team_share. */
 void moesim_cpu_team_run(moesim_cpu_team *team, void (*fn)(void *context, uint32_t thread, uint32_t threads), void *context);

@@ -45,7 +45,6 @@ struct moesim_cpu_team {
     uint64_t start_ns, end_ns;
 
     _Atomic uint64_t generation;
-    _Atomic uint64_t jobs_left;  /* Σ over threads of the jobs that they have left behind, since start */
     _Atomic uint32_t finished;   /* threads, since start; DONE after the last one */
     _Atomic uint32_t sleepers;
     _Atomic uint64_t spin_ns;
@@ -64,8 +63,6 @@ static void run_jobs(moesim_cpu_team *team, uint32_t thread)
             const uint32_t n = job->tokens - t < team->batch ? job->tokens - t : team->batch;
             moesim_cpu_crew_pass(team->crew, thread, job, team->x, t, n, pass++);
         }
-        /* Nobody leaves job i+1 before all have left job i, so the sum tells how many are done. */
-        atomic_fetch_add_explicit(&team->jobs_left, 1, memory_order_release);
     }
 }
 
@@ -115,7 +112,6 @@ static void *member_main(void *context)
 static void publish(moesim_cpu_team *team, enum kind kind)
 {
     team->kind = kind;
-    atomic_store(&team->jobs_left, 0);
     atomic_store(&team->finished, 0);
     team->start_ns = moesim_clock_ns();
     atomic_fetch_add(&team->generation, 1);
@@ -154,17 +150,6 @@ uint64_t moesim_cpu_team_wait(moesim_cpu_team *team)
 bool moesim_cpu_team_done(const moesim_cpu_team *team)
 {
     return atomic_load_explicit(&team->finished, memory_order_acquire) == DONE;
-}
-
-void moesim_cpu_team_wait_job(moesim_cpu_team *team, uint32_t i)
-{
-    const uint64_t all = ((uint64_t)i + 1) * team->places.threads;
-    const uint64_t until = moesim_clock_ns() + atomic_load_explicit(&team->spin_ns, memory_order_relaxed);
-    while (atomic_load_explicit(&team->jobs_left, memory_order_acquire) < all) {
-        if (moesim_clock_ns() > until)
-            sched_yield();
-        moesim_cpu_relax();
-    }
 }
 
 void moesim_cpu_team_call(moesim_cpu_team *team, void (*fn)(void *context, uint32_t thread, uint32_t threads), void *context)

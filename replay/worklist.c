@@ -16,7 +16,6 @@ typedef struct building {
     moesim_slots *slots;
     moesim_digest *digest;
     size_t room;                 /* events allocated */
-    uint16_t id[2048];           /* hits, moved, cpu of one event: at most 1024 */
 } building;
 
 void moesim_event_decision(const moesim_walk_event *event, uint16_t *id, moesim_decision *out)
@@ -86,17 +85,15 @@ static moesim_code add_event(building *b, const moesim_walk_event *event, moesim
     moesim_worklist_event *e = &s->event[s->num_events];
     *e = (moesim_worklist_event){
         .expert = id, .pass = event->pass, .layer = event->layer, .rows = event->num_rows, .counted = event->counted,
-        .first = event->first, .last = event->last,
+        .last = event->last,
     };
     if (moesim_slots_event(b->slots, event, device, &e->work, err) != MOESIM_OK ||
         keep_rows(s, device, event->n_active, err) != MOESIM_OK)
         return err->code;
-    moesim_event_decision(event, b->id, &decision);
-    memcpy(id, b->id, event->n_active * sizeof(uint16_t));
+    moesim_event_decision(event, id, &decision);
     moesim_decision_digest(b->digest, &decision);
     s->num_events++;
     s->num_steps += event->last;
-    s->cut_events += event->num_rows > event->listed_rows;
     return MOESIM_OK;
 }
 

@@ -21,7 +21,7 @@ typedef struct moesim_worklist_event {
     const uint16_t *expert;      /* [hits + moved + cpu] ids, for messages */
     uint64_t pass;
     uint32_t layer, rows;        /* rows of the event; work.num_rows of them are computed */
-    bool counted, first, last;   /* first and last of its pass */
+    bool counted, last;          /* last of its pass */
 } moesim_worklist_event;
 
 typedef struct moesim_worklist {
@@ -30,7 +30,6 @@ typedef struct moesim_worklist {
     uint32_t *fill;              /* [slots] pool index that each slot must hold before the first event, or MOESIM_NO_SLOT */
     uint32_t slots;              /* staging not included */
     size_t most_routes;          /* of an event */
-    size_t cut_events;           /* events of more rows than a device takes; never counted ones */
     char executed[MOESIM_DIGEST_CHARS];  /* digest of what the works say */
     size_t bytes;
     struct moesim_arena *arena;
@@ -43,7 +42,8 @@ moesim_code moesim_worklist_build(moesim_trace *trace, moesim_declog_reader *log
                                 moesim_error *err);
 void moesim_worklist_fini(moesim_worklist *list);
 
-/* The decision that a walk event stands for; id: room for all of its lists. For digests of what is executed. */
+/* The decision that a walk event stands for; id [n_active] gets its hits, moved and CPU experts. For digests of what is
+ * executed. */
 void moesim_event_decision(const moesim_walk_event *event, uint16_t *id, moesim_decision *out);
 
 #endif
