@@ -167,12 +167,11 @@ static void begin(struct moesim_cuda *d, const moesim_device_work *w)
         v->hit_routes += w->hits[i].tokens;
     for (uint32_t i = 0; i < w->n_moved; i++)
         v->moved_routes += w->moved[i].tokens;
-    for (uint32_t i = 0; i < w->n_cpu; i++)
-        v->cpu_routes += w->cpu[i].tokens;
+    d->out_routes = moesim_device_routes(w);
+    v->cpu_routes = d->out_routes - v->hit_routes - v->moved_routes;
     v->route = v->hit_routes;
     v->cpu_back = w->n_cpu == 0;
     d->written = d->now;
-    d->out_routes = v->hit_routes + v->moved_routes + v->cpu_routes;
 }
 
 /* Copies are fed and the CPU is looked after until both need nothing more of the host. */

@@ -15,6 +15,7 @@
 
 extern "C" {
 #include "base/log.h"
+#include "hwprofile/cpu_parts.h"
 }
 
 #define MOVED_ROOM 512u          /* timed events made at once; more are made when an event moves more */
@@ -42,13 +43,11 @@ static moesim_code make_team(struct moesim_cuda *d, moesim_error *err)
 {
     moesim_device_config *c = &d->config;
     cpu_set_t allowed;
-    MOESIM_TRY(moesim_cpu_team_create(&c->cpu, c->hidden, c->intermediate, c->max_rows, &d->team, err));
-    const uint32_t threads = moesim_cpu_team_threads(d->team);
-    if (c->cpu.threads > 0 || threads == 1 || sched_getaffinity(0, sizeof allowed, &allowed) != 0 ||
-        (uint32_t)CPU_COUNT(&allowed) > threads)
-        return MOESIM_OK;
-    moesim_cpu_team_destroy(&d->team);
-    c->cpu.threads = threads - 1;
+    moesim_cpu_places places;
+    MOESIM_TRY(moesim_cpu_place(&c->cpu, &places, err));
+    if (c->cpu.threads == 0 && places.threads > 1 && sched_getaffinity(0, sizeof allowed, &allowed) == 0 &&
+        (uint32_t)CPU_COUNT(&allowed) <= places.threads)
+        c->cpu.threads = places.threads - 1;
     return moesim_cpu_team_create(&c->cpu, c->hidden, c->intermediate, c->max_rows, &d->team, err);
 }
 
