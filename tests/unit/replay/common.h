@@ -12,6 +12,7 @@
 
 #include "replay/grid.h"
 #include "tests/support/support.h"
+#include "tests/unit/base/runner.h"
 
 enum { HIDDEN = 64, INTERMEDIATE = 64 };
 

@@ -4,10 +4,7 @@
  * are found; what cannot be executed is refused.
  */
 #include <math.h>
-#include <signal.h>
-#include <stdlib.h>
 
-#include "base/log.h"
 #include "tests/unit/replay/common.h"
 
 static const char *const policies[] = {
@@ -264,24 +261,4 @@ START_TEST(shared_slots)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("bench");
-    TCase *cases = tcase_create("bench");
-    tcase_set_timeout(cases, 120);
-    tcase_add_test(cases, modes);
-    tcase_add_test(cases, modes_host);
-    tcase_add_test(cases, modes_sample);
-    tcase_add_test(cases, capacities);
-    tcase_add_test(cases, wrong);
-    tcase_add_test(cases, wrong_slot);
-    tcase_add_test(cases, refusals);
-    tcase_add_test(cases, memory);
-    tcase_add_test(cases, shared_slots);
-    suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
-}
+RUN_TESTS("bench", modes, modes_host, modes_sample, capacities, wrong, wrong_slot, refusals, memory, shared_slots)

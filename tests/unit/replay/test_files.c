@@ -199,20 +199,4 @@ START_TEST(damage)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("files");
-    TCase *cases = tcase_create("files");
-    tcase_set_timeout(cases, 120);
-    tcase_add_test(cases, round_trip);
-    tcase_add_test(cases, parts);
-    tcase_add_test(cases, two_grids);
-    tcase_add_test(cases, impossible);
-    tcase_add_test(cases, damage);
-    suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
-}
+RUN_TESTS("files", round_trip, parts, two_grids, impossible, damage)

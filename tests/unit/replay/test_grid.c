@@ -263,21 +263,4 @@ START_TEST(another_log)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("grid");
-    TCase *cases = tcase_create("grid");
-    tcase_set_timeout(cases, 120);
-    tcase_add_test(cases, whole);
-    tcase_add_test(cases, time_limit);
-    tcase_add_test(cases, hurt);
-    tcase_add_test(cases, another_configuration);
-    tcase_add_test(cases, another_grid);
-    tcase_add_test(cases, another_log);
-    suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
-}
+RUN_TESTS("grid", whole, time_limit, hurt, another_configuration, another_grid, another_log)

@@ -311,22 +311,4 @@ START_TEST(damage)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("walk");
-    TCase *cases = tcase_create("walk");
-    tcase_set_timeout(cases, 60);
-    tcase_add_test(cases, events);
-    tcase_add_test(cases, long_prefill);
-    tcase_add_test(cases, other_trace);
-    tcase_add_test(cases, other_selection);
-    tcase_add_test(cases, free_reload);
-    tcase_add_test(cases, bad_lists);
-    tcase_add_test(cases, damage);
-    suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
-}
+RUN_TESTS("walk", events, long_prefill, other_trace, other_selection, free_reload, bad_lists, damage)
