@@ -167,7 +167,7 @@ static uint32_t second_cache(const moesim_fidelity_set *set, const char *policy)
     return second != UINT32_MAX ? second : least;
 }
 
-/* lru if it is there, else the first policy that has several capacities. */
+/* lru if it is there, else the first policy; nothing where there is one cell alone. */
 static void choose_default(moesim_fidelity_report *r, const moesim_fidelity_set *set)
 {
     const char *policy = NULL;

@@ -6,7 +6,7 @@
  * `profile measure` and the replayer see this header alone.
  *
  * One thread drives a device; a device has threads of its own. Functions return MOESIM_OK or fill *err, naming the call, the
- * device and the remedy; after a failure only facts, abandon and close may be called.
+ * device and the remedy; after a failure only facts and close may be called.
  *
  * Arithmetic of an expert (all backends, bf16 weights and activations, fp32 accumulation):
  *   y = W_down · bf16( silu(W_gate · x) ∘ (W_up · x) ),  silu(v) = v / (1 + e^−v)

@@ -28,7 +28,7 @@ extern const moesim_measure_cpu moesim_measure_cpu_real;
 
 typedef struct moesim_measure_params {
     const moesim_device_ops *ops;
-    const moesim_device_config *config;      /* other is set and cleared here; sizes: moesim_measure_sizes */
+    const moesim_device_config *config;      /* other is set and cleared here; max_rows: moesim_measure_rows */
     const char *model;
     const moesim_measure_cpu *cpu;           /* &moesim_measure_cpu_real */
     bool quick;                              /* fewer points, 10 samples each */

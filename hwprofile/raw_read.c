@@ -157,7 +157,7 @@ static const char *take_member(moesim_raw_point *point, const moesim_raw_field *
     return NULL;
 }
 
-/* name lives on in messages only. rows 0: this column decides on the number of points. */
+/* The first column that is read decides on the number of points. */
 static moesim_code read_column(reader *r, const char *name, enum moesim_h5_type type, taker *take,
                                const moesim_raw_field *field, moesim_error *err)
 {

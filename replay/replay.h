@@ -41,7 +41,7 @@ typedef struct moesim_bench_config {
 
 typedef struct moesim_bench moesim_bench;
 
-/* USAGE and LIMIT errors of the sizes. Nothing large is allocated yet. Caller closes. */
+/* USAGE and LIMIT errors of the sizes. Nothing large is allocated yet. Caller destroys. */
 moesim_code moesim_bench_create(const moesim_bench_config *config, moesim_bench **out, moesim_error *err);
 void moesim_bench_destroy(moesim_bench **bench);     /* NULL allowed */
 

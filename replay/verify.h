@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Outputs of sampled events against a double-precision reference (hwprofile/cpu_expert.h), while times are taken of all others:
- * 1 in 200 events, 8 to 64, chosen by seed; of each, every output must be a number and up to three experts (a hit, a moved one
- * and one of the CPU, four rows of each) must agree to 1e-2 in each row. A wrong result ends the run.
+ * Outputs of sampled events against a double-precision reference (hwprofile/cpu_expert.h), while the clock stands still
+ * (replay/stepper.h): 1 in 200 events, 8 to 64, chosen by seed; of each, every output must be a number and up to three experts
+ * (a hit, a moved one and one of the CPU, or two where all are of one kind; four rows of each) must agree to 1e-2 in each row.
+ * A wrong result ends the run.
  */
 #ifndef MOESIM_REPLAY_VERIFY_H
 #define MOESIM_REPLAY_VERIFY_H
