@@ -108,7 +108,8 @@ static moesim_code derive(const settings *s, moesim_profile *p, moesim_profile *
     return moesim_fail(err, code == MOESIM_E_FORMAT ? MOESIM_E_USAGE : code, "%s", rates.text);
 }
 
-/* Rows that rest on an estimate in the built-in profile itself are shown without an error. */
+/* Rows that rest on an estimate in the built-in profile itself are shown without an error; so are those that it measured as
+ * nothing. */
 static moesim_code print_error(moesim_error *err)
 {
     moesim_derive_row row[MOESIM_DERIVE_ROWS];
@@ -126,7 +127,7 @@ static moesim_code print_error(moesim_error *err)
         printf("  %-24s%14s%14s", row[i].what, moesim_profile_text(row[i].derived, row[i].unit, derived),
                moesim_profile_text(row[i].shipped, row[i].unit, shipped));
         if (row[i].estimate || !(row[i].shipped > 0.0))
-            printf("%12s\n", "(estimate)");
+            printf("%12s\n", row[i].estimate ? "(estimate)" : "n/a");
         else
             printf("%+10.0f %%\n", 100.0 * (row[i].derived / row[i].shipped - 1.0));
     }
