@@ -86,21 +86,26 @@ static moesim_code set_string(const moesim_arg *a, void *at, const char *value, 
     return MOESIM_OK;
 }
 
+/* "table, csv, json". */
+static void list_choices(const moesim_arg *a, char *text, size_t bytes)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (int i = 0; a->choices[i] != NULL && used < bytes; i++) {
+        const int n = snprintf(text + used, bytes - used, "%s%s", i > 0 ? ", " : "", a->choices[i]);
+        used += n > 0 ? (size_t)n : 0;
+    }
+}
+
 static moesim_code set_choice(const moesim_arg *a, void *at, const char *value, const char *what, moesim_error *err)
 {
-    char all[256];
-    size_t used = 0;
-    all[0] = '\0';
-    for (int i = 0; a->choices[i] != NULL; i++) {
+    for (int i = 0; a->choices[i] != NULL; i++)
         if (strcmp(a->choices[i], value) == 0) {
             memcpy(at, &i, sizeof i);
             return MOESIM_OK;
         }
-        if (used < sizeof all) {
-            const int n = snprintf(all + used, sizeof all - used, "%s%s", i > 0 ? ", " : "", a->choices[i]);
-            used += n > 0 ? (size_t)n : 0;
-        }
-    }
+    char all[256];
+    list_choices(a, all, sizeof all);
     const char *nearest = moesim_nearest(value, a->choices);
     return moesim_fail(err, MOESIM_E_USAGE, "%s: '%s' is none of %s%s%s%s", what, value, all,
                        nearest != NULL ? "; did you mean '" : "", nearest != NULL ? nearest : "",
@@ -164,6 +169,14 @@ static moesim_code set_value(parser *p, const moesim_arg *a, const char *value, 
 }
 
 /* The option found at argv[at], with `attached` the text after '=' (or after a letter), or NULL. */
+static moesim_code fail_missing(const moesim_arg *a, moesim_error *err)
+{
+    char all[256];
+    if (a->value == NULL)
+        list_choices(a, all, sizeof all);
+    return moesim_fail(err, MOESIM_E_USAGE, "option --%s needs a value (%s)", a->name, a->value != NULL ? a->value : all);
+}
+
 static moesim_code take_option(parser *p, const moesim_arg *a, const char *attached, moesim_error *err)
 {
     const size_t row = (size_t)(a - p->usage->args);
@@ -182,8 +195,7 @@ static moesim_code take_option(parser *p, const moesim_arg *a, const char *attac
     if (attached == NULL) {
         const char *next = p->at + 1 < p->argc ? p->argv[p->at + 1] : NULL;
         if (next == NULL || (next[0] == '-' && next[1] == '-'))
-            return moesim_fail(err, MOESIM_E_USAGE, "option --%s needs a value (%s)", a->name,
-                               a->value != NULL ? a->value : "one of its choices");
+            return fail_missing(a, err);
         attached = next;
         p->at++;
     }

@@ -110,6 +110,7 @@ START_TEST(refusals)
         { "test a --flag=1", "takes no value" },
         { "test a --threads", "needs a value (N)" },
         { "test a --threads --flag", "needs a value (N)" },
+        { "test a --format", "--format needs a value (table, csv, json)" },
         { "test a --threads 0", "outside 1 to 64" },
         { "test a --threads 4 --threads 5", "given twice" },
         { "test a --flag --flag", "given twice" },

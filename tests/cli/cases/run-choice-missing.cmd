@@ -1,0 +1,1 @@
+moesim run sample.h5 --policy lru --cache 40 --time --as llada2.0-mini
