@@ -154,10 +154,10 @@ static moesim_code check_model(const moesim_geometry *g, const moesim_trace_info
 {
     if (g->experts != t->num_experts)
         return moesim_fail(err, MOESIM_E_USAGE, "option --as: %s has %" PRIu32 " experts a layer, this trace %" PRIu32
-                           "; they must match", g->name, g->experts, t->num_experts);
+                           "; name a model that has as many ('moesim profile models')", g->name, g->experts, t->num_experts);
     if (g->top_k != t->top_k)
         return moesim_fail(err, MOESIM_E_USAGE, "option --as: %s routes to the top %" PRIu32 " experts, this trace to the top %"
-                           PRIu32 "; they must match", g->name, g->top_k, t->top_k);
+                           PRIu32 "; name a model that does the same ('moesim profile models')", g->name, g->top_k, t->top_k);
     return MOESIM_OK;
 }
 

@@ -178,7 +178,7 @@ static void note_policies(const moesim_sweep *s, const moesim_table *t, FILE *ou
     moesim_text_marks(out, clairvoyant, non_causal, s->options->modes.scope == MOESIM_SCOPE_GLOBAL);
     if (experimental)
         fprintf(out, "surv is experimental: found on traces of %s\n",
-                found_on ? "a model of these, so in-sample there" : "one small model");
+                found_on ? "one of these models, so in-sample there" : "one small model");
 }
 
 static void note_intervals(const moesim_sweep *s, const moesim_table *t, FILE *out)
