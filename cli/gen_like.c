@@ -54,10 +54,10 @@ static moesim_code compare(moesim_trace *trace, const moesim_gen_config *c, cons
     moesim_gen_print_file(info, c->seed);
     fputs("like ", stdout);
     moesim_print_clean(stdout, c->like->info.path);
-    printf(", SHA-256 %s\n%-44s %8s %8s %8s\n", c->like->info.digest, "", "trace", "made", "within");
+    printf("\nSHA-256 %s\n%-44s %8s %8s %8s\n", c->like->info.digest, "", "trace", "made", "within");
     const uint32_t apart = moesim_gen_compare(aim, got, print_line, &t);
-    printf("two-sample check: %" PRIu32 " statistics alike, %" PRIu32 " apart, %" PRIu32 " with too few samples to tell: %s\n",
-           t.n[MOESIM_GEN_ALIKE], apart, t.n[MOESIM_GEN_FEW], apart == 0 ? "passed" : "FAILED");
+    printf("two-sample check %s: %" PRIu32 " alike, %" PRIu32 " apart, %" PRIu32 " with too few samples to tell\n",
+           apart == 0 ? "passed" : "FAILED", t.n[MOESIM_GEN_ALIKE], apart, t.n[MOESIM_GEN_FEW]);
     if (apart == 0)
         return MOESIM_OK;
     return moesim_fail(err, MOESIM_E_FORMAT, "%s: not like %s: %" PRIu32 " statistics are apart (the lines marked APART); the "

@@ -47,12 +47,14 @@ static moesim_code check_measure(const moesim_trace_info *info, const moesim_gen
             commits += m->commits[i][j];
     for (uint32_t c = 0; c < MOESIM_GEN_CLASSES * (MOESIM_GEN_CELLS + 1); c++)
         confident += c % (MOESIM_GEN_CELLS + 1) < MOESIM_GEN_CELLS ? known[c] : 0;
+    char few[96];
+    snprintf(few, sizeof few, "it has fewer than %u blocks or %u decode passes (%" PRIu64 " and %" PRIu64 ")", LEAST_BLOCKS,
+             LEAST_PASSES, (uint64_t)m->blocks, decode_passes);
     const struct { bool bad; const char *why, *remedy; } rule[] = {
         { m->odd > 0, "it has decode passes of more or fewer rows than its block length", "select requests without them" },
         { m->edited > 0, "it has edited tokens (state 3), which are not modelled", "select requests without them" },
         { m->unrouted > 0, "it has rows with fewer than top-k experts", "select layers or requests without them" },
-        { m->blocks < LEAST_BLOCKS || decode_passes < LEAST_PASSES, "it has fewer than 8 blocks or 32 decode passes",
-          "record more requests" },
+        { m->blocks < LEAST_BLOCKS || decode_passes < LEAST_PASSES, few, "record more requests" },
         { commits == 0, "no token of it is committed (state 1)", "record which rows commit" },
         { m->block > 1 && confident == 0, "all its confidences are NaN", "record it with confidences" },
     };

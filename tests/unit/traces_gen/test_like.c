@@ -333,7 +333,8 @@ START_TEST(refusals)
     static const struct { enum fault fault; const char *says; } refused[] = {
         { NO_CONFIDENCE, "it has no confidences" }, { ALL_NAN, "all its confidences are NaN" },
         { TOP_K, "top-k is more than half of the experts" }, { LONG_BLOCKS, "longer than 64 tokens" },
-        { FEW, "fewer than 8 blocks" }, { UNCOMMITTED, "no token of it is committed" }, { EDITED, "edited tokens" },
+        { FEW, "fewer than 8 blocks or 32 decode passes (7 and 14)" },
+        { UNCOMMITTED, "no token of it is committed" }, { EDITED, "edited tokens" },
         { ROWS, "more or fewer rows than its block length" }, { ROUTES, "fewer than top-k experts" },
         { WORKLOADS, "more than 16 workloads" },
     };

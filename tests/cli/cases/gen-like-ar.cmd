@@ -1,0 +1,1 @@
+moesim trace gen s.h5 --preset ar --layers 2 --experts 16 --top-k 2 --requests 8 --prompt 8 --output-tokens 20 --no-statistics; moesim trace gen t.h5 --like s.h5 >all; echo $?; awk "length > 80" all; grep -E "events|check" all
