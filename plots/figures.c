@@ -14,6 +14,7 @@
 #define CELLS "cells:policy cache"
 #define TIMED "moesim sweep TRACE --policy P… --cache N… --time model -o FILE"
 #define COUNTED "moesim sweep TRACE --policy P… --cache N… -o FILE"
+#define ABOVE "moesim sweep TRACE --policy P…,ideal --cache N… -o FILE"
 #define SPREAD "moesim sweep TRACE --policy P… --cache N… --bandwidth 16,32,64,128 -o FILE"
 #define REPORTED "cells:executed_by policy role"
 #define HELD "moesim fidelity … --result FILE"
@@ -34,8 +35,8 @@ const moesim_figure moesim_figures[] = {
     { "tpot-curve", "Time per output token over capacity, a line a policy, with knees and bounds.", "sweep", CELLS " tpot_ms",
       TIMED, "lines", "Time per output token over capacity", "tpot_ms", "TPOT [ms]", "cache", moesim_fill_capacity },
     { "gap", "Misses per pass above those of the ideal cache over capacity, paired by request.", "sweep",
-      CELLS " misses_per_pass", COUNTED, "lines", "Misses per pass above the ideal cache", "misses_per_pass",
-      "experts above ideal", "cache", moesim_fill_gap },
+      CELLS " misses_per_pass", ABOVE, "lines", "Misses per pass above the ideal cache", "misses_per_pass",
+      "experts above ideal *", "cache", moesim_fill_gap },
     { "bandwidth", "Time per output token over the link's bandwidth, a line a policy, at one capacity.", "sweep",
       CELLS " bandwidth_gbps tpot_ms", SPREAD, "lines", "Time per output token over link bandwidth", "tpot_ms", "TPOT [ms]",
       "bandwidth_gbps", moesim_fill_capacity },

@@ -116,7 +116,7 @@ static moesim_code add_knee(const moesim_cells *c, const struct place *place, si
         p.x = line->point[i].x;
         p.y = line->point[i].y;
         free(knees->name);
-        knees->name = strdup(by_time ? "knee: TPOT ≤ 1.05 × full residency" : "knee: 95 % of experts resident");
+        knees->name = strdup(by_time ? "knee: TPOT ≤ 1.05 × full residency" : "knee: hit rate 95 %");
         if (knees->name == NULL)
             return moesim_fail_nomem(err, "a series", 64);
         return moesim_series_add(knees, p, err);

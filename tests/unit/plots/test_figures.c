@@ -100,7 +100,7 @@ START_TEST(test_knee)
         q.bandwidth = timed ? 128 : (double)NAN;
         draw(&s, timed ? "tpot-curve" : "curve", &q);
         const moesim_series *knees = find("knee", timed ? "knee: TPOT ≤ 1.05 × full residency"
-                                                        : "knee: 95 % of experts resident");
+                                                        : "knee: hit rate 95 %");
         size_t knee = 1;
         while (timed ? cell("lru", 10.0 * (double)knee, 128, "tpot_ms") > 1.05 * cell("full", 10, 128, "tpot_ms")
                      : cell("lru", 10.0 * (double)knee, NAN, "hit_rate") < 0.95)
@@ -128,6 +128,7 @@ START_TEST(test_gap)
         ck_assert_double_eq_tol(surv->point[i].lo, gap - 1, 1e-9);   /* paired: of the differences by request */
     }
     ck_assert_uint_eq(last_n, 12);
+    ck_assert_ptr_nonnull(strstr(chart.y.label, "ideal *"));         /* the mark that the footer explains */
     for (size_t i = 0; i < chart.num_series; i++)
         ck_assert_ptr_null(strstr(chart.series[i].name, "ideal"));
     done();
