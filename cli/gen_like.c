@@ -60,7 +60,7 @@ static moesim_code compare(moesim_trace *trace, const moesim_gen_config *c, cons
            apart == 0 ? "passed" : "FAILED", t.n[MOESIM_GEN_ALIKE], apart, t.n[MOESIM_GEN_FEW]);
     if (apart == 0)
         return MOESIM_OK;
-    return moesim_fail(err, MOESIM_E_FORMAT, "%s: not like %s: %" PRIu32 " statistics are apart (the lines marked APART); the "
+    return moesim_fail(err, MOESIM_E_FORMAT, "%s: not like %s: %" PRIu32 " marked APART above; the "
                        "file stays, but says nothing of that trace", info->path, c->like->info.path, apart);
 }
 
