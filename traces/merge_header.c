@@ -39,7 +39,14 @@ moesim_code moesim_merge_refuse(const moesim_merge_part *first, const moesim_mer
                        "way", first->path, part->path, text);
 }
 
-/* What is 0 or "" where it is not recorded differs only if both know it. */
+static const char none[] = "none";   /* confidence_kind of a trace without confidences */
+
+static bool either_is(const char *word, const char *a, const char *b)
+{
+    return strcmp(a, word) == 0 || strcmp(b, word) == 0;
+}
+
+/* What is 0 or "" where it is not recorded differs only if both know it; so do confidences. */
 moesim_code moesim_merge_check(const moesim_merge_part *first, const moesim_merge_part *part, bool any_model,
                                moesim_error *err)
 {
@@ -62,7 +69,8 @@ moesim_code moesim_merge_check(const moesim_merge_part *first, const moesim_merg
     }
     for (size_t i = any_model ? 1 : 0; i < sizeof text / sizeof text[0]; i++) {
         const char *a = text_of(&first->info, text[i].offset), *b = text_of(&part->info, text[i].offset);
-        if (strcmp(a, b) != 0 && a[0] != '\0' && b[0] != '\0')
+        const bool unknown = either_is("", a, b) || (text[i].offset == FIELD(confidence_kind) && either_is(none, a, b));
+        if (strcmp(a, b) != 0 && !unknown)
             return moesim_merge_refuse(first, part, err, "attribute %s is \"%.100s\" in the first and \"%.100s\" in the second"
                                        "%s", text[i].name, a, b, i == 0 ? " (--model NAME gives one name to all)" : "");
     }
@@ -129,12 +137,13 @@ static void join_texts(const moesim_merge_part *part, size_t n, const moesim_mer
         }
 }
 
-/* Measured columns: all parts have them, or the merged trace has not. */
+/* Measured columns: all parts have them, or the merged trace has not. A column of confidences whose kind is "none" counts as
+ * none: its values mean nothing. */
 static void choose_columns(const moesim_merge_part *part, size_t n, const moesim_merge_options *options,
                            moesim_trace_info *out)
 {
     static const struct { const char *name; size_t offset; } column[] = {
-        {"/routing/gate", FIELD(has_gate)}, {"/token/confidence", FIELD(has_confidence)},
+        {"/routing/gate", FIELD(has_gate)}, {"/token/confidence", FIELD(has_confidence_values)},
         {"/routing/router_prob", FIELD(has_prob)}, {"/token/id", FIELD(has_token_id)},
         {"/observed/residency", FIELD(has_residency)}, {"/observed/pass_ns", FIELD(has_pass_ns)},
     };
@@ -146,6 +155,9 @@ static void choose_columns(const moesim_merge_part *part, size_t n, const moesim
         if (with < n && without < n)
             note(options, "%s is left out: %s has it, %s has not", column[c].name, part[with].path, part[without].path);
     }
+    out->has_confidence = n == 1 ? part->info.has_confidence : out->has_confidence_values;
+    if (!out->has_confidence_values)
+        (void)snprintf(out->confidence_kind, sizeof out->confidence_kind, "%s", none);
 }
 
 /* What the model is, and what the format says an absent column means, is kept where any part has it. */

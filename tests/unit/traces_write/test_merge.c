@@ -218,6 +218,33 @@ START_TEST(columns_of_some)
 }
 END_TEST
 
+/* Kind "none" is that of a trace without confidences, even where it has the column. */
+START_TEST(confidences_of_some)
+{
+    static const char *const name[] = {"a.h5", "b.h5"};
+    for (size_t without = 0; without < 2; without++)
+        for (int column = 0; column < 2; column++) {
+            struct test_trace t;
+            for (size_t i = 0; i < 2; i++) {
+                small_trace(&t, 1, &(uint64_t){0});
+                if (i == without) {
+                    memcpy(t.info.confidence_kind, "none", 5);
+                    t.info.has_confidence = column == 1;
+                    t.info.has_confidence_values = false;
+                }
+                test_trace_write(&t, test_path(name[i]));
+                test_trace_fini(&t);
+            }
+            merge_well(name, 2, NULL);
+            moesim_trace *m = open_merged();
+            ck_assert_str_eq(moesim_trace_get_info(m)->confidence_kind, "none");
+            ck_assert(!moesim_trace_get_info(m)->has_confidence);
+            ck_assert_ptr_nonnull(strstr(notes, "/token/confidence is left out"));
+            moesim_trace_close(&m);
+        }
+}
+END_TEST
+
 static void other_layers(struct test_trace *t)
 {
     test_trace_fini(t);
@@ -312,6 +339,7 @@ int main(void)
     tcase_add_test(cases, forward_calls);
     tcase_add_test(cases, no_numbers_left);
     tcase_add_test(cases, columns_of_some);
+    tcase_add_test(cases, confidences_of_some);
     tcase_add_test(cases, refusals);
     tcase_add_test(cases, files);
     suite_add_tcase(suite, cases);
