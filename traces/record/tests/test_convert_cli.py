@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all importers share: options, the model's config.json, and that nothing half-written stays."""
 import os
+import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -107,8 +109,42 @@ class Outputs(ConvertCase):
                 self.assertEqual((got, out, os.listdir(self._folder.name)), (code, "", ["a.jsonl"]))
                 self.assertEqual(len(err.splitlines()), int(code == 1))
 
+    def test_a_polite_kill(self):
+        def kill(*_):
+            os.kill(os.getpid(), signal.SIGTERM)
+        before = signal.getsignal(signal.SIGTERM)
+        try:
+            with mock.patch.object(draft.TraceWriter, "close", side_effect=kill):
+                code, _, _ = self.command("--from", "jsonl", self.log(), "-o", self.path, *BASE)
+        finally:
+            signal.signal(signal.SIGTERM, before)
+        self.assertEqual((code, os.listdir(self._folder.name)), (143, ["a.jsonl"]))
+
+    def test_a_pipe_is_refused(self):
+        """Not waited for: inputs are read more than once."""
+        os.mkfifo(self.name("pipe"))
+        for arguments in ((self.name("pipe"),), (self.log(), "--config", self.name("pipe"))):
+            self.assert_refused("jsonl", *arguments, *BASE, text="pipe: a folder, device or pipe")
+
+    @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
+    def test_a_full_standard_output(self):
+        for arguments in (("--help",), ("--from", "jsonl", self.log(), "-o", self.path, *BASE)):
+            with open("/dev/full", "w") as full:
+                done = subprocess.run([sys.executable, "-m", "moesim_record.convert", *map(str, arguments)], stdout=full,
+                                      stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+            self.assertEqual((done.returncode, len(done.stderr.splitlines())), (1, 1), done.stderr)
+            self.assertIn("cannot write to standard output: No space left", done.stderr)
+
     def test_places_that_cannot_be_written(self):
         log = self.log()
+        os.mkdir(self.name("links"))
+        os.link(log, self.name("links/hard.jsonl"))
+        config = self.put("links/config.json", {})
+        for out in (self.name("links/hard.jsonl"), config):
+            code, _, err = self.command("--from", "jsonl", log, "-o", out, "--config", config, *BASE)
+            self.assertEqual(code, 2)
+            self.assertIn("is the input and the output", err)
+        shutil.rmtree(self.name("links"))
         for out, text in ((log, "is the input and the output"), (self._folder.name, "is no regular file"),
                           ("/dev/null", "is no regular file"), (self.name("no/t.h5"), "the folder of")):
             code, _, err = self.command("--from", "jsonl", log, "-o", out, *BASE)

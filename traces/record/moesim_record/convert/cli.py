@@ -2,6 +2,8 @@
 """The command line: `python -m moesim_record.convert --from SOURCE IN… -o OUT.h5`."""
 import argparse
 import os
+import signal
+import stat
 import sys
 
 from ..writer import Problem
@@ -65,7 +67,24 @@ def _list(low, high):
     return parse
 
 
+def _say(text):
+    """To standard output at once, so that a full disk is told."""
+    try:
+        print(text, end="", flush=True)
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())      # or Python tries again when it ends
+        raise Problem(f"cannot write to standard output: {error.strerror}") from None
+
+
 class _Parser(argparse.ArgumentParser):
+    def _print_message(self, message, file=None):
+        if file is not sys.stdout:
+            return super()._print_message(message, file)
+        try:
+            _say(message)
+        except Problem as problem:
+            self.exit(1, f"{PROGRAM}: error: {problem}\n")
+
     def error(self, message):
         self.exit(2, f"{PROGRAM}: error: {message}\n")
 
@@ -105,14 +124,18 @@ def parser():
     return p
 
 
+def _files_read(options):
+    return options.inputs + ([] if options.config is None else [options.config])
+
+
 def _check_options(p, options):
     takes = COMMON + SOURCES[options.source][1]
     for name, value in vars(options).items():
         if value is not None and name not in takes:
             p.error(f"--{name.replace('_', '-')} has no effect on --from {options.source}; leave it out")
     out = os.path.realpath(options.out)
-    for path in options.inputs:
-        if os.path.realpath(path) == out:
+    for path in _files_read(options):
+        if os.path.exists(path) and os.path.exists(out) and os.path.samefile(path, out):
             p.error(f"{path} is the input and the output; name another -o")
     if os.path.exists(out) and not os.path.isfile(out):
         p.error(f"{options.out} is no regular file; name another -o")
@@ -122,7 +145,10 @@ def _check_options(p, options):
 
 def convert(options, warn):
     """Reads, treats and writes; returns the line to print."""
-    for path in options.inputs:                 # before anything slow is imported or read
+    for path in _files_read(options):           # before anything slow is imported or read
+        if not stat.S_ISREG(os.stat(path).st_mode):         # a pipe cannot be read twice
+            raise Problem(f"{path}: a folder, device or pipe, not a regular file")
+    for path in options.inputs:
         with open(path, "rb") as f:
             if not f.read(1):
                 raise Problem(f"{path}: is empty; record again")
@@ -148,11 +174,12 @@ def main(arguments=None):
     _check_options(p, options)
 
     warnings = []
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))     # leaves no half-written file, as Ctrl-C
     try:
         done = convert(options, warnings.append)
         for text in warnings:
             print(f"{PROGRAM}: warning: {text}", file=sys.stderr)
-        print(done)
+        _say(done + "\n")
         return 0
     except Problem as problem:
         text = str(problem)
