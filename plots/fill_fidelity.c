@@ -8,6 +8,7 @@
 
 #include "plots/fill.h"
 
+#define LONGEST 16               /* interval below a point that widens the axes */
 #define MARGIN 1.25              /* of the axes beyond the outermost points */
 
 /* The columns of "tpot" or "miss". */
@@ -51,6 +52,14 @@ static bool get_point(const points *p, size_t row, moesim_point *out)
     return out->x > 0 && out->y > 0;
 }
 
+/* Intervals are part of what is drawn; one that all but reaches 0 would leave a logarithmic axis no room for the rest. */
+static void include(points *p, moesim_point at)
+{
+    const double shortest = isnan(at.lo) ? at.y : fmax(at.lo, at.y / LONGEST);
+    p->lo = fmin(p->lo, fmin(at.x, fmin(at.y, shortest)));
+    p->hi = fmax(p->hi, fmax(at.x, fmax(at.y, at.hi)));
+}
+
 /* What `by` executed of the cells that have `text` in a column; no series where there is nothing. */
 static moesim_code add_series(points *p, const char *by, const char *column, const char *text, const char *role,
                               const char *name, uint32_t look, moesim_error *err)
@@ -65,8 +74,7 @@ static moesim_code add_series(points *p, const char *by, const char *column, con
             code = moesim_chart_add(p->chart, role, name, look, &s, err);
         if (code == MOESIM_OK)
             code = moesim_series_add(s, at, err);
-        p->lo = fmin(p->lo, fmin(at.x, at.y));
-        p->hi = fmax(p->hi, fmax(at.x, at.y));
+        include(p, at);
     }
     return code;
 }
@@ -110,8 +118,8 @@ static void caption(const moesim_result *r, moesim_chart *chart)
     const char *gpu = moesim_attribute_text(r, "gpu"), *model = moesim_attribute_text(r, "model_id");
     const char *as = moesim_attribute_text(r, "priced_as"), *fitted = moesim_attribute_text(r, "fitted");
     moesim_line_add(chart->subtitle, "%.60s", gpu[0] != '\0' ? gpu : moesim_attribute_text(r, "device"));
-    moesim_line_add(chart->subtitle, "routing of %.80s executed as %.60s", model[0] != '\0' ? model : "(unnamed model)",
-                    as[0] != '\0' ? as : "itself");
+    moesim_line_add(chart->subtitle, "routing of %.80s%s%.60s", model[0] != '\0' ? model : "(unnamed model)",
+                    as[0] != '\0' ? " executed as " : "", as);
     moesim_line_add(chart->footer, "profile %.60s sha256 %.12s; trace sha256 %.12s", moesim_attribute_text(r, "profile"),
                     moesim_attribute_text(r, "profile_digest"), moesim_attribute_text(r, "trace_digest"));
     moesim_line_add(chart->footer, "%s%.200s", fitted[0] != '\0' ? "fitted on " : "nothing fitted", fitted);
