@@ -222,7 +222,7 @@ moesim_code moesim_fidelity_print_json(const moesim_fidelity_report *r, FILE *ou
 static void markdown_cells(const moesim_fidelity_set *set, FILE *out)
 {
     char text[6][16], ci[4][32];
-    fputs("| policy | cache | GB/s | TPOT predicted | measured | error | miss time predicted | measured | error "
+    fputs("| policy | cache | GB/s | TPOT ms predicted | measured | error | miss time ms predicted | measured | error "
           "| events \\|50\\| |\n"
           "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n", out);
     for (size_t i = 0; i < set->num_cells; i++) {
