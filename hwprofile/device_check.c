@@ -10,12 +10,14 @@
 #define SLOTS_MAX (1u << 20)
 #define POOL_MAX (1u << 24)
 #define CONTEXT_MAX (1u << 20)
+#define SIZES_ELSEWHERE "; --as, or --hidden and --intermediate, give other sizes"
 
-static moesim_code check_range(const char *what, uint64_t value, uint64_t min, uint64_t max, moesim_error *err)
+static moesim_code check_range(const char *what, uint64_t value, uint64_t min, uint64_t max, const char *remedy,
+                               moesim_error *err)
 {
     if (value < min || value > max)
-        return moesim_fail(err, MOESIM_E_USAGE, "device: %s %llu is outside %llu to %llu", what, (unsigned long long)value,
-                           (unsigned long long)min, (unsigned long long)max);
+        return moesim_fail(err, MOESIM_E_USAGE, "device: %s %llu is outside %llu to %llu%s", what, (unsigned long long)value,
+                           (unsigned long long)min, (unsigned long long)max, remedy != NULL ? remedy : "");
     return MOESIM_OK;
 }
 
@@ -38,18 +40,18 @@ static moesim_code check_geometry(const moesim_device_config *c, moesim_error *e
 
 moesim_code moesim_device_check(const moesim_device_config *c, moesim_error *err)
 {
-    const struct { const char *what; uint64_t value, min, max; } range[] = {
-        { "hidden size", c->hidden, UNIT, SIZE_MAX_ELEMENTS },
-        { "intermediate size", c->intermediate, UNIT, SIZE_MAX_ELEMENTS },
-        { "rows of an event", c->max_rows, 1, MOESIM_DEVICE_ROWS_MAX },
-        { "experts of a row (top-k)", c->top_k, 1, TOP_K_MAX },
-        { "slots", c->slots, 1, SLOTS_MAX },
-        { "pool of experts", c->pool, 1, POOL_MAX },
-        { "context", c->context, 0, CONTEXT_MAX },
-        { "CPU threads", c->cpu.threads, 0, MOESIM_CPU_THREADS_MAX },
+    const struct { const char *what; uint64_t value, min, max; const char *remedy; } range[] = {
+        { "hidden size", c->hidden, UNIT, SIZE_MAX_ELEMENTS, SIZES_ELSEWHERE },
+        { "intermediate size", c->intermediate, UNIT, SIZE_MAX_ELEMENTS, SIZES_ELSEWHERE },
+        { "rows of an event", c->max_rows, 1, MOESIM_DEVICE_ROWS_MAX, NULL },
+        { "experts of a row (top-k)", c->top_k, 1, TOP_K_MAX, NULL },
+        { "slots", c->slots, 1, SLOTS_MAX, NULL },
+        { "pool of experts", c->pool, 1, POOL_MAX, NULL },
+        { "context", c->context, 0, CONTEXT_MAX, NULL },
+        { "CPU threads", c->cpu.threads, 0, MOESIM_CPU_THREADS_MAX, NULL },
     };
     for (size_t i = 0; i < sizeof range / sizeof range[0]; i++) {
-        const moesim_code code = check_range(range[i].what, range[i].value, range[i].min, range[i].max, err);
+        const moesim_code code = check_range(range[i].what, range[i].value, range[i].min, range[i].max, range[i].remedy, err);
         if (code != MOESIM_OK)
             return code;
     }

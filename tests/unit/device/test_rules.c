@@ -113,7 +113,7 @@ START_TEST(configs)
         { offsetof(moesim_device_config, hidden), 0, "hidden size 0 is outside" },
         { offsetof(moesim_device_config, hidden), 100, "multiples of 64" },
         { offsetof(moesim_device_config, intermediate), 96, "multiples of 64" },
-        { offsetof(moesim_device_config, intermediate), 1u << 20, "intermediate size 1048576 is outside" },
+        { offsetof(moesim_device_config, intermediate), 1u << 20, "intermediate size 1048576 is outside 64 to 65536; --as" },
         { offsetof(moesim_device_config, max_rows), 0, "rows of an event 0" },
         { offsetof(moesim_device_config, max_rows), 1025, "1 to 1024" },
         { offsetof(moesim_device_config, top_k), 65, "top-k" },
