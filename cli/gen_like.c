@@ -56,8 +56,11 @@ static moesim_code compare(moesim_trace *trace, const moesim_gen_config *c, cons
     moesim_print_clean(stdout, c->like->info.path);
     printf("\nSHA-256 %s\n%-44s %8s %8s %8s\n", c->like->info.digest, "", "trace", "made", "within");
     const uint32_t apart = moesim_gen_compare(aim, got, print_line, &t);
-    printf("two-sample check %s: %" PRIu32 " alike, %" PRIu32 " apart, %" PRIu32 " with too few samples to tell\n",
-           apart == 0 ? "passed" : "FAILED", t.n[MOESIM_GEN_ALIKE], apart, t.n[MOESIM_GEN_FEW]);
+    if (apart + t.n[MOESIM_GEN_ALIKE] == 0)
+        printf("two-sample check tells nothing: all %" PRIu32 " with too few samples; raise --requests\n", t.n[MOESIM_GEN_FEW]);
+    else
+        printf("two-sample check %s: %" PRIu32 " alike, %" PRIu32 " apart, %" PRIu32 " with too few samples to tell\n",
+               apart == 0 ? "passed" : "FAILED", t.n[MOESIM_GEN_ALIKE], apart, t.n[MOESIM_GEN_FEW]);
     if (apart == 0)
         return MOESIM_OK;
     return moesim_fail(err, MOESIM_E_FORMAT, "%s: not like %s: %" PRIu32 " marked APART above; the "
