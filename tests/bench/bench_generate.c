@@ -5,27 +5,12 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/options.h"
+#include "tests/bench/timing.h"
 #include "traces/gen_run.h"
 
 enum { LAYERS = 20, REPEATS = 5, WANTED = 4000 };
-
-static double seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);   /* other work on the machine does not count */
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static void must(moesim_code code, const moesim_error *err)
-{
-    if (code != MOESIM_OK) {
-        fprintf(stderr, "bench_generate: %s\n", err->text);
-        exit(1);
-    }
-}
 
 static moesim_code on_request(void *cookie, const moesim_trace_request *request, moesim_error *err)
 {
@@ -61,18 +46,18 @@ int main(int argc, char **argv)
     unsigned long passes = 0;
     double best = 0.0;
     if (argc > 1)
-        must(moesim_parse_u64(argv[1], 1, 100000, "REQUESTS", &requests, &err), &err);
+        bench_must(moesim_parse_u64(argv[1], 1, 100000, "REQUESTS", &requests, &err), &err);
     moesim_gen_preset(0, &config);
     config.layers = LAYERS;
     config.requests = (uint32_t)requests;
-    must(moesim_gen_check(&config, &err), &err);
-    must(moesim_gen_fit(&config, &err), &err);
+    bench_must(moesim_gen_check(&config, &err), &err);
+    bench_must(moesim_gen_fit(&config, &err), &err);
     for (int i = 0; i < REPEATS; i++) {
         passes = 0;
         const moesim_gen_sink sink = { on_request, on_pass, on_rows, &passes };
-        const double from = seconds();
-        must(moesim_gen_run(&config, &sink, &err), &err);
-        const double each = (seconds() - from) / (double)passes;
+        const double from = bench_seconds();
+        bench_must(moesim_gen_run(&config, &sink, &err), &err);
+        const double each = (bench_seconds() - from) / (double)passes;
         best = i == 0 || each < best ? each : best;
     }
     printf("compiler: %s, %s\n", __VERSION__, BENCH_FLAGS);

@@ -7,30 +7,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/options.h"
 #include "base/rng.h"
+#include "tests/bench/timing.h"
 #include "traces/trace.h"
 #include "traces/writer.h"
 
 enum { LAYERS = 20, EXPERTS = 256, TOP_K = 8, ROWS = 16, SLOTS = ROWS * LAYERS * TOP_K, REPEATS = 7 };
-
-static double seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);   /* other work on the machine does not count */
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static void must(moesim_code code, const moesim_error *err)
-{
-    if (code != MOESIM_OK) {
-        fprintf(stderr, "bench_read: %s\n", err->text);
-        exit(1);
-    }
-}
 
 /* Four slots in five stay; a new id is drawn near the layer's popular ones. */
 static void redraw(moesim_rng *rng, uint16_t *id)
@@ -74,8 +59,8 @@ static void write_trace(const char *path, int compression, uint64_t passes)
     }
     for (int i = 0; i < SLOTS; i++)
         expert[i] = (uint16_t)(i % TOP_K);
-    must(moesim_writer_create(path, &info, layers, bytes, &options, &w, &err), &err);
-    must(moesim_writer_request(w, &request, &err), &err);
+    bench_must(moesim_writer_create(path, &info, layers, bytes, &options, &w, &err), &err);
+    bench_must(moesim_writer_request(w, &request, &err), &err);
     for (uint64_t p = 0; p < passes; p++) {
         redraw(&rng, expert);
         for (int i = 0; i < SLOTS; i++)
@@ -83,9 +68,9 @@ static void write_trace(const char *path, int compression, uint64_t passes)
         const moesim_pass pass = {.kind = MOESIM_PASS_DENOISE, .block = (int32_t)p};
         const moesim_rows rows = {.end = ROWS, .expert = expert, .gate = gate, .confidence = confidence, .state = state,
                                   .position = position};
-        must(moesim_writer_pass(w, &pass, &rows, 0, &err), &err);
+        bench_must(moesim_writer_pass(w, &pass, &rows, 0, &err), &err);
     }
-    must(moesim_writer_finish(&w, &err), &err);
+    bench_must(moesim_writer_finish(&w, &err), &err);
 }
 
 /* Best of REPEATS scans, pass by pass. Returns seconds. */
@@ -96,15 +81,15 @@ static double scan(const char *path, uint32_t columns, uint64_t *rows_read)
     for (int i = 0; i < REPEATS; i++) {
         moesim_trace *trace = NULL;
         moesim_cursor *cursor = NULL;
-        must(moesim_trace_open(path, NULL, &trace, &err), &err);
-        must(moesim_cursor_open(trace, columns, (size_t)64 << 20, &cursor, &err), &err);
+        bench_must(moesim_trace_open(path, NULL, &trace, &err), &err);
+        bench_must(moesim_cursor_open(trace, columns, (size_t)64 << 20, &cursor, &err), &err);
         const uint64_t n = moesim_trace_get_info(trace)->num_rows;
-        const double start = seconds();
+        const double start = bench_seconds();
         for (uint64_t row = 0; row < n; row += ROWS) {
             moesim_rows rows;
-            must(moesim_cursor_rows(cursor, row, row + ROWS, &rows, &err), &err);
+            bench_must(moesim_cursor_rows(cursor, row, row + ROWS, &rows, &err), &err);
         }
-        const double took = seconds() - start;
+        const double took = bench_seconds() - start;
         best = i == 0 || took < best ? took : best;
         *rows_read = n;
         moesim_cursor_close(&cursor);
@@ -137,7 +122,7 @@ int main(int argc, char **argv)
     moesim_error err = MOESIM_ERROR_INIT;
     uint64_t passes = 4000, rows = 0;
     if (argc > 1)
-        must(moesim_parse_u64(argv[1], 1, 10000000, "PASSES", &passes, &err), &err);
+        bench_must(moesim_parse_u64(argv[1], 1, 10000000, "PASSES", &passes, &err), &err);
     machine();
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         char path[] = "/tmp/moesim-bench-" "XX" "XX" "XX";
