@@ -203,7 +203,7 @@ void moesim_caption_stats(const moesim_result *result, moesim_chart *chart)
     moesim_line_add(chart->subtitle, "%s", text);
     const char *dataset = moesim_attribute_text(result, "dataset"), *digest = moesim_attribute_text(result, "trace_digest");
     if (dataset[0] != '\0')
-        moesim_text_add(chart->subtitle, sizeof chart->subtitle, ", %.100s", dataset);
+        moesim_text_add(chart->subtitle, sizeof chart->subtitle, ", %.160s", dataset);
     const char *n = moesim_attribute_text(result, "num_requests");
     moesim_line_add(chart->subtitle, "n = %.20s requests%s, blocks of %.20s", n, strlen(n) < 2 || (strlen(n) == 2 && n[0] < '2')
                     ? " (few)" : "", moesim_attribute_text(result, "block_length"));
