@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SPIN_NS 20000u           /* threads of the device, where CPUs are few */
+#define SPIN_NS 20000u           /* threads of the device, where CPUs are few … */
+#define SPIN_LONG_NS 250000u     /* … and where none is kept from work: a link that wakes a thread would be none */
 #define OTHER_THREADS 3u         /* driver, link and gpu: CPUs beside those of the team */
 
 static struct host_device *of(moesim_device *device)
@@ -68,14 +69,17 @@ static moesim_code start_threads(struct host_device *d, moesim_error *err)
         return code;
     moesim_cpu_places places;
     code = moesim_cpu_place(&c->cpu, &places, err);
-    if (code == MOESIM_OK && places.allowed < moesim_cpu_team_threads(d->team) + OTHER_THREADS) {
+    if (code != MOESIM_OK)
+        return code;
+    const bool few = places.allowed < moesim_cpu_team_threads(d->team) + OTHER_THREADS;
+    d->spin_ns[0] = places.allowed < 2 ? SPIN_NS : SPIN_LONG_NS;
+    d->spin_ns[1] = few ? SPIN_NS : SPIN_LONG_NS;
+    if (few) {
         moesim_cpu_team_spin(d->team, SPIN_NS);
         moesim_cpu_team_spin(d->link, SPIN_NS);
         moesim_cpu_team_spin(d->gpu, SPIN_NS);
     }
-    if (code == MOESIM_OK)
-        code = moesim_cpu_kernel_find(one.isa, &d->kernel, err);
-    return code;
+    return moesim_cpu_kernel_find(one.isa, &d->kernel, err);
 }
 
 static bool allocate(struct host_device *d)

@@ -57,6 +57,7 @@ struct host_device {
 
     struct host_event event;
     struct host_progress progress;
+    uint64_t spin_ns[2];         /* so long link and gpu spin before they sleep; [1]: in events with CPU experts */
 
     void *other_x;               /* prepared activations for `other` and head; NULL without */
     uint32_t other_k;            /* longest row of them */

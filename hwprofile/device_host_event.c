@@ -6,7 +6,7 @@
 
 #include "hwprofile/device_host.h"
 
-#define SPINS 2000u              /* looks at a counter before a thread sleeps */
+#define SPINS_A_LOOK 64u         /* looks at a counter between two at the clock */
 
 /* ---- waiting for each other ---------------------------------------------------------------------------------------- */
 
@@ -27,11 +27,14 @@ void moesim_host_advance(struct host_device *d, uint32_t *counter)
 
 void moesim_host_await(struct host_device *d, const uint32_t *a, uint32_t a_min, const uint32_t *b, uint32_t b_min)
 {
-    for (uint32_t i = 0; i < SPINS; i++) {
-        if (look(a) >= a_min || (b != NULL && look(b) >= b_min))
-            return;
-        moesim_cpu_relax();
-    }
+    const uint64_t until = moesim_clock_ns() + d->spin_ns[d->event.n_cpu > 0];
+    do {
+        for (uint32_t i = 0; i < SPINS_A_LOOK; i++) {
+            if (look(a) >= a_min || (b != NULL && look(b) >= b_min))
+                return;
+            moesim_cpu_relax();
+        }
+    } while (moesim_clock_ns() < until);
     pthread_mutex_lock(&d->progress.lock);
     __atomic_add_fetch(&d->progress.waiters, 1, __ATOMIC_SEQ_CST);
     while (look(a) < a_min && !(b != NULL && look(b) >= b_min))
