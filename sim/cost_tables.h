@@ -39,6 +39,7 @@ struct moesim_costing {
     double *h2d_s, *cpu_view;    /* [M], [max_rows + 1] */
     uint32_t *segment;           /* [MOST_EXPERTS + 1] of the experts axis, and where in it */
     double *at;
+    double *grouped_s;           /* [num_experts of the table][max_tokens + 1] its rows by tokens; not scaled by bytes */
     moesim_costs view;
 };
 
@@ -66,11 +67,8 @@ static inline double moesim_cost_stretch(const moesim_costing *c, const moesim_c
                                    : moesim_cost_stretched(c, size, moesim_cost_cpu(c, size, tokens));
 }
 
-/* All hits of an event as one grouped call. */
-static inline double moesim_cost_hits(const moesim_costing *c, const moesim_cost_size *size, uint32_t hits, uint32_t tokens)
-{
-    return hits == 0 ? 0.0 : c->launch + moesim_cost_grouped(c, size, hits, (double)tokens / hits);
-}
+/* All hits of an event as one grouped call: g0 and the mean of g(n_hits, n) over the tokens of each (sim/TIMING.md §3). */
+double moesim_cost_hits(const moesim_costing *c, const moesim_cost_size *size, uint32_t n_hits, const uint32_t *tokens);
 
 /* Activations to the host, or CPU results back. */
 static inline double moesim_cost_return(const moesim_costing *c, uint32_t rows)

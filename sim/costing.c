@@ -95,17 +95,46 @@ static double line(double a, double b, double at)
     return at == 1.0 ? b : a + (b - a) * at;
 }
 
-double moesim_cost_grouped(const moesim_costing *c, const moesim_cost_size *size, uint32_t experts, double tokens)
+/* Row i of the GPU table at some tokens; not scaled. */
+static double along_row(const moesim_gpu_table *t, uint32_t i, double tokens)
 {
-    const moesim_gpu_table *t = &c->profile->gpu;
-    if (t->num_experts < 2 || t->num_tokens < 2 || !(tokens > 0.0))
-        return 0.0;
     uint32_t j = 0;
     while (j + 2 < t->num_tokens && tokens >= t->tokens[j + 1])
         j++;
-    const double *few = t->seconds[c->segment[experts]], *many = t->seconds[c->segment[experts] + 1u];
     const double at = tokens <= t->tokens[0] ? 0.0 : (tokens - t->tokens[j]) / (t->tokens[j + 1] - t->tokens[j]);
-    return line(line(few[j], few[j + 1], at), line(many[j], many[j + 1], at), c->at[experts]) * size->gpu_scale;
+    return line(t->seconds[i][j], t->seconds[i][j + 1], at);
+}
+
+/* g(experts, tokens) of the table, not scaled. */
+static double across_rows(const moesim_costing *c, uint32_t experts, double tokens)
+{
+    const moesim_gpu_table *t = &c->profile->gpu;
+    const uint32_t i = c->segment[experts];
+    return line(along_row(t, i, tokens), along_row(t, i + 1, tokens), c->at[experts]);
+}
+
+static bool has_gpu_table(const moesim_costing *c)
+{
+    return c->profile->gpu.num_experts >= 2 && c->profile->gpu.num_tokens >= 2;
+}
+
+double moesim_cost_grouped(const moesim_costing *c, const moesim_cost_size *size, uint32_t experts, double tokens)
+{
+    return has_gpu_table(c) && tokens > 0.0 ? across_rows(c, experts, tokens) * size->gpu_scale : 0.0;
+}
+
+double moesim_cost_hits(const moesim_costing *c, const moesim_cost_size *size, uint32_t n_hits, const uint32_t *tokens)
+{
+    double sum = 0.0;
+    if (n_hits == 0)
+        return 0.0;
+    if (!has_gpu_table(c))
+        return c->launch;
+    const double *few = c->grouped_s + (size_t)c->segment[n_hits] * (c->max_tokens + 1), *many = few + c->max_tokens + 1;
+    const double at = c->at[n_hits];
+    for (uint32_t i = 0; i < n_hits; i++)
+        sum += tokens[i] <= c->max_tokens ? line(few[tokens[i]], many[tokens[i]], at) : across_rows(c, n_hits, tokens[i]);
+    return c->launch + sum / n_hits * size->gpu_scale;
 }
 
 double moesim_cost_stretched(const moesim_costing *c, const moesim_cost_size *size, double cpu_s)
@@ -114,16 +143,27 @@ double moesim_cost_stretched(const moesim_costing *c, const moesim_cost_size *si
     return wanted > c->dram ? wanted / c->dram : 1.0;
 }
 
-static void place_experts(moesim_costing *c)
+static moesim_code place_experts(moesim_costing *c, moesim_error *err)
 {
     const moesim_gpu_table *t = &c->profile->gpu;
+    const size_t n_tokens = (size_t)c->max_tokens + 1;
     uint32_t i = 0;
-    for (uint32_t n = 0; n <= MOESIM_MOST_EXPERTS && t->num_experts >= 2; n++) {
+    if (!has_gpu_table(c))
+        return MOESIM_OK;
+    for (uint32_t n = 0; n <= MOESIM_MOST_EXPERTS; n++) {
         while (i + 2 < t->num_experts && n >= t->experts[i + 1])
             i++;
         c->segment[n] = i;
         c->at[n] = n <= t->experts[0] ? 0.0 : (n - t->experts[i]) / (t->experts[i + 1] - t->experts[i]);
     }
+    void *rows = NULL;
+    if (moesim_alloc(t->num_experts * n_tokens, sizeof *c->grouped_s, "the cost tables", &rows, err) != MOESIM_OK)
+        return err->code;
+    c->grouped_s = rows;
+    for (uint32_t r = 0; r < t->num_experts; r++)
+        for (uint32_t n = 1; n < n_tokens; n++)
+            c->grouped_s[r * n_tokens + n] = along_row(t, r, n);
+    return MOESIM_OK;
 }
 
 static moesim_code fill_size(moesim_costing *c, moesim_cost_size *s, uint64_t bytes, moesim_error *err)
@@ -215,8 +255,7 @@ static moesim_code fill(moesim_costing *c, const moesim_costing_params *p, moesi
         set_paper(c, p);
     } else {
         set_constants(c, p);
-        place_experts(c);
-        if (set_sizes(c, p, err) != MOESIM_OK)
+        if (place_experts(c, err) != MOESIM_OK || set_sizes(c, p, err) != MOESIM_OK)
             return err->code;
     }
     set_view(c, p);
@@ -257,6 +296,7 @@ void moesim_costing_destroy(moesim_costing **costing)
     free(c->cpu_view);
     free(c->segment);
     free(c->at);
+    free(c->grouped_s);
     free(c);
     *costing = NULL;
 }

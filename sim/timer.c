@@ -36,7 +36,7 @@ struct moesim_timer {
     /* requests that have started and not ended, warm-up left out: who waits while another one's prefill runs */
     uint32_t open[2 * MOESIM_MAX_BATCH];
     uint32_t num_open;
-    uint32_t tokens[MOST_EXPERTS], moved_tokens[MOST_EXPERTS], cpu_tokens[MOST_EXPERTS];
+    uint32_t tokens[MOST_EXPERTS], hit_tokens[MOST_EXPERTS], moved_tokens[MOST_EXPERTS], cpu_tokens[MOST_EXPERTS];
     uint16_t moved[MOST_EXPERTS];
 };
 
@@ -95,21 +95,16 @@ void moesim_timer_destroy(moesim_timer **timer)
 
 /* ---- events -------------------------------------------------------------------------------------------------------- */
 
-static uint32_t total(const uint32_t *count, uint32_t n)
-{
-    uint32_t sum = 0;
-    for (uint32_t i = 0; i < n; i++)
-        sum += count[i];
-    return sum;
-}
-
 /* Misses in ascending order, all moved. */
 static void lay_out(moesim_timer *t, const moesim_window *w, size_t index, const uint64_t *misses, moesim_work *work)
 {
     const uint64_t *active = w->active + index * w->words;
     const uint32_t begin = w->list_begin[index], n = w->list_begin[index + 1] - begin;
+    uint64_t hits[MOST_EXPERTS / 64u];
+    for (uint32_t i = 0; i < w->words; i++)
+        hits[i] = active[i] & ~misses[i];
     work->n_moved = t->kernels->pick(active, misses, w->words, w->count + begin, t->moved_tokens);
-    work->hit_tokens = total(w->count + begin, n) - total(t->moved_tokens, work->n_moved);
+    t->kernels->pick(active, hits, w->words, w->count + begin, t->hit_tokens);
     for (uint32_t i = 0, moved = 0; t->prefetches && i < n; i++) {
         t->moved[moved] = w->list[begin + i];
         moved += moesim_bit_test(misses, w->list[begin + i]);
@@ -120,22 +115,22 @@ static void lay_out(moesim_timer *t, const moesim_window *w, size_t index, const
 static void lay_out_ordered(moesim_timer *t, const uint16_t *list, const uint32_t *count, uint32_t n, const uint64_t *cpu,
                             const uint16_t *order, uint32_t n_misses, moesim_work *work)
 {
-    uint32_t all = 0, missed = 0;
-    for (uint32_t i = 0; i < n; i++) {
+    uint32_t hits = 0;
+    for (uint32_t i = 0; i < n; i++)
         t->tokens[list[i]] = count[i];
-        all += count[i];
-    }
     for (uint32_t i = 0; i < n_misses; i++) {
         const uint32_t e = order[i];
-        missed += t->tokens[e];
         if (cpu != NULL && moesim_bit_test(cpu, e)) {
             t->cpu_tokens[work->n_cpu++] = t->tokens[e];
         } else {
             t->moved[work->n_moved] = (uint16_t)e;
             t->moved_tokens[work->n_moved++] = t->tokens[e];
         }
+        t->tokens[e] = 0;        /* an active expert has one token at least: what is left are the hits */
     }
-    work->hit_tokens = all - missed;
+    for (uint32_t i = 0; i < n; i++)
+        if (t->tokens[list[i]] > 0)
+            t->hit_tokens[hits++] = t->tokens[list[i]];
 }
 
 void moesim_timer_event(moesim_timer *t, const moesim_window *w, size_t index, const uint64_t *misses, const uint64_t *cpu,
@@ -146,6 +141,7 @@ void moesim_timer_event(moesim_timer *t, const moesim_window *w, size_t index, c
         .layer = (uint32_t)(index % w->num_layers),
         .num_rows = w->step[index / w->num_layers].num_rows,
         .n_hits = n - n_misses,
+        .hit_tokens = t->hit_tokens,
         .moved_tokens = t->moved_tokens,
         .cpu_tokens = t->cpu_tokens,
         .moved = t->moved,

@@ -30,9 +30,9 @@ static void price(const moesim_works *s, moesim_executor *x, moesim_prediction *
     for (uint64_t i = 0; i < s->num_events; i++) {
         const moesim_works_event *e = &s->event[i];
         const moesim_work work = {
-            .layer = e->layer, .num_rows = e->num_rows, .n_hits = e->n_hits, .hit_tokens = e->hit_tokens,
-            .n_moved = e->n_moved, .n_cpu = e->n_cpu, .moved_tokens = s->tokens + e->at,
-            .cpu_tokens = s->tokens + e->at + e->n_moved,
+            .layer = e->layer, .num_rows = e->num_rows, .n_hits = e->n_hits, .n_moved = e->n_moved,
+            .n_cpu = e->n_cpu, .hit_tokens = s->tokens + e->at, .moved_tokens = s->tokens + e->at + e->n_hits,
+            .cpu_tokens = s->tokens + e->at + e->n_hits + e->n_moved,
         };
         moesim_parts parts = {0};
         x->ops->event(x, &work, &parts);

@@ -18,8 +18,8 @@
 
 typedef struct moesim_works_event {
     uint64_t pass;               /* as in the log: first pass of the step */
-    uint32_t layer, num_rows, n_hits, hit_tokens, n_moved, n_cpu;
-    uint64_t at;                 /* in `tokens`: those of the moved experts, then those of the CPU experts */
+    uint32_t layer, num_rows, n_hits, n_moved, n_cpu;
+    uint64_t at;                 /* in `tokens`: those of the hits, of the moved experts, of the CPU experts */
     uint32_t request;            /* number in the trace, of the step's first member */
     bool counted;
 } moesim_works_event;

@@ -42,7 +42,7 @@ moesim_code moesim_works_add(moesim_works *s, const moesim_walk_event *e, moesim
                            ": what is executed comes in the order of layers (a policy that retains at the end of a pass, or "
                            "--order flattened, cannot be timed event by event)", s->num_events, e->layer,
                            s->num_events % s->num_layers);
-    if (reserve(s, (uint64_t)e->n_moved + e->n_cpu, err) != MOESIM_OK)
+    if (reserve(s, (uint64_t)e->n_hits + e->n_moved + e->n_cpu, err) != MOESIM_OK)
         return err->code;
     moesim_works_event *out = &s->event[s->num_events++];
     *out = (moesim_works_event){
@@ -50,7 +50,7 @@ moesim_code moesim_works_add(moesim_works *s, const moesim_walk_event *e, moesim
         .n_cpu = e->n_cpu, .at = s->used, .request = e->request, .counted = e->counted,
     };
     for (uint32_t i = 0; i < e->n_hits; i++)
-        out->hit_tokens += e->hits[i].tokens;
+        s->tokens[s->used++] = e->hits[i].tokens;
     for (uint32_t i = 0; i < e->n_moved; i++)
         s->tokens[s->used++] = e->moved[i].tokens;
     for (uint32_t i = 0; i < e->n_cpu; i++)

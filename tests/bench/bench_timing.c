@@ -55,7 +55,7 @@ static double run(moesim_executor *x, const struct kind *kind)
     uint16_t id[64];
     moesim_landed list[256], landed[256];
     moesim_parts parts = {.total = 0};
-    moesim_work w = {.num_rows = ROWS, .n_hits = 30, .hit_tokens = 55, .n_moved = kind->moved, .n_cpu = kind->cpu,
+    moesim_work w = {.num_rows = ROWS, .n_hits = 30, .hit_tokens = tokens, .n_moved = kind->moved, .n_cpu = kind->cpu,
                      .moved_tokens = tokens, .cpu_tokens = tokens + 32, .moved = id};
     for (uint32_t i = 0; i < 64; i++) {
         tokens[i] = 1 + (i * 7) % 3;

@@ -12,7 +12,8 @@
 
 #define ROWS 16u
 #define REPEATS 3u
-#define MOST 8u                  /* experts of an event */
+#define MOST 8u                  /* missed experts of an event */
+#define MOST_HITS 10u
 #define OK(call) ck_assert_msg((call) == MOESIM_OK, "%s", err.text)
 
 static moesim_error err;
@@ -33,10 +34,10 @@ static void add(moesim_works *w, uint32_t moved, uint32_t cpu)
 {
     const uint64_t i = w->num_events++;
     w->event[i] = (moesim_works_event){
-        .pass = i, .num_rows = ROWS, .n_hits = 4 + (uint32_t)(i % 7), .hit_tokens = 24,
-        .n_moved = moved, .n_cpu = cpu, .at = w->used, .counted = true,
+        .pass = i, .num_rows = ROWS, .n_hits = 4 + (uint32_t)(i % (MOST_HITS - 3)), .n_moved = moved, .n_cpu = cpu,
+        .at = w->used, .counted = true,
     };
-    for (uint32_t k = 0; k < moved + cpu; k++)
+    for (uint32_t k = 0; k < w->event[i].n_hits + moved + cpu; k++)
         w->tokens[w->used++] = 1 + (uint32_t)((i + k) % 4);
 }
 
@@ -78,7 +79,7 @@ static void make(made *m, shape s, double bandwidth, double link)
     const uint32_t n = s.none + s.moved + s.cpu + s.both;
     memset(m, 0, sizeof *m);
     m->works = (moesim_works){.num_layers = 1, .event = calloc(n, sizeof(moesim_works_event)),
-                              .tokens = calloc((size_t)n * MOST, sizeof(uint32_t))};
+                              .tokens = calloc((size_t)n * (MOST_HITS + 2 * MOST), sizeof(uint32_t))};
     ck_assert(m->works.event != NULL && m->works.tokens != NULL);
     for (uint32_t i = 0; i < s.none; i++)
         add(&m->works, 0, 0);

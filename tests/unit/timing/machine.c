@@ -96,9 +96,11 @@ void machine_random_profile(moesim_rng *rng, moesim_profile *out)
     const double first = between(rng, 2, 20), slope = between(rng, 0, 3), g = between(rng, 0.5, 15), more = between(rng, 0, 4);
     for (int i = 0; i < 3; i++)
         out->cpu.seconds[i] = first + slope * out->cpu.tokens[i];
+    out->gpu.num_tokens = 3;
+    out->gpu.tokens[2] = 4;
     for (int i = 0; i < 2; i++)
-        for (int j = 0; j < 2; j++)
-            out->gpu.seconds[i][j] = g + more * (i + j);
+        for (int j = 0; j < 3; j++)
+            out->gpu.seconds[i][j] = g + more * (i + j * j);
     out->cpu_combine = constant(between(rng, 0, g));
 }
 
@@ -109,14 +111,15 @@ void machine_random_work(moesim_rng *rng, machine_work *out)
     w->layer = moesim_rng_below(rng, MACHINE_LAYERS);
     w->num_rows = 1 + moesim_rng_below(rng, MACHINE_ROWS);
     w->n_hits = moesim_rng_below(rng, 12);
-    w->hit_tokens = w->n_hits + moesim_rng_below(rng, 20) * (w->n_hits > 0);
     w->n_moved = moesim_rng_below(rng, 4) == 0 ? 0 : moesim_rng_below(rng, 12);
     w->n_cpu = moesim_rng_below(rng, 3) == 0 ? 0 : moesim_rng_below(rng, 10);
     for (uint32_t i = 0; i < 32; i++) {
+        out->hit_tokens[i] = 1 + moesim_rng_below(rng, 5);
         out->moved_tokens[i] = 1 + moesim_rng_below(rng, 5);
         out->cpu_tokens[i] = 1 + moesim_rng_below(rng, 5);
         out->moved[i] = (uint16_t)(i * 3);
     }
+    w->hit_tokens = out->hit_tokens;
     w->moved_tokens = out->moved_tokens;
     w->cpu_tokens = out->cpu_tokens;
     w->moved = out->moved;

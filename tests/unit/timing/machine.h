@@ -34,7 +34,7 @@ void machine_random_profile(moesim_rng *rng, moesim_profile *out);
 /* A random event with its arrays. */
 typedef struct machine_work {
     moesim_work work;
-    uint32_t moved_tokens[32], cpu_tokens[32];
+    uint32_t hit_tokens[32], moved_tokens[32], cpu_tokens[32];
     uint16_t moved[32];
 } machine_work;
 void machine_random_work(moesim_rng *rng, machine_work *out);

@@ -42,6 +42,15 @@ static double carry(const state *s)
     return f->return_alpha.value + s->w->num_rows * (double)MACHINE_HIDDEN / f->return_bandwidth.value;
 }
 
+/* Every hit its share of a call in which all had as many tokens as it has. */
+static double grouped(const moesim_profile *f, const moesim_work *w)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < w->n_hits; i++)
+        sum += moesim_profile_gpu_s(f, w->n_hits, w->hit_tokens[i], MACHINE_BYTES) / w->n_hits;
+    return sum;
+}
+
 static int cpu_works(const state *s) { return s->cpu_done < s->w->n_cpu && s->t >= s->cpu_begin - EPS; }
 
 static void put(state *s, enum job job, double fixed, double stream)
@@ -199,7 +208,7 @@ double reference_event(const reference_machine *m, const moesim_work *work, refe
     const moesim_profile *f = m->profile;
     if (work->n_hits > 0)
         s.gpu = f->gpu_launch.value +
-                moesim_profile_gpu_s(f, work->n_hits, (double)work->hit_tokens / work->n_hits, MACHINE_BYTES);
+                grouped(f, work);
     s.cpu_begin = m->overlap ? carry(&s) + f->cpu_step.value : INFINITY;
     if (s.has_cpu)
         s.cpu = tokens_on_cpu(&s);

@@ -38,7 +38,8 @@ static void expect(const moesim_parts *p, double hits, double link, double cpu, 
  * The GPU works 5 + 5.5 + 2 + 3 + 2 = 17.5. */
 START_TEST(test_link_bound)
 {
-    const moesim_work w = {.num_rows = 2, .n_hits = 2, .hit_tokens = 4, .n_moved = 3, .moved_tokens = TOKENS(1, 2, 1)};
+    const moesim_work w = {
+        .num_rows = 2, .n_hits = 2, .hit_tokens = TOKENS(1, 3), .n_moved = 3, .moved_tokens = TOKENS(1, 2, 1)};
     const moesim_parts p = on_round_machine(1e9, 4, MOESIM_EFFECT_ALL, &w);
     expect(&p, 5.5, 26.5, 0, 0);
     NEAR(p.busy_link, 30);
@@ -107,7 +108,7 @@ END_TEST
 START_TEST(test_arriving_pipeline)
 {
     const moesim_work w = {
-        .num_rows = 16, .n_hits = 3, .hit_tokens = 3, .n_moved = 4, .moved_tokens = TOKENS(12, 14, 1, 3)};
+        .num_rows = 16, .n_hits = 3, .hit_tokens = TOKENS(1, 1, 1), .n_moved = 4, .moved_tokens = TOKENS(12, 14, 1, 3)};
     moesim_parts p = on_round_machine(1e9, 2, MOESIM_EFFECT_ALL, &w);
     expect(&p, 5, 47, 0, 0);
     NEAR(p.busy_link, 40);
@@ -116,6 +117,26 @@ START_TEST(test_arriving_pipeline)
     expect(&p, 5, 39, 0, 0);
     p = on_round_machine(1e9, 1, MOESIM_EFFECT_ALL, &w);
     expect(&p, 5, 69, 0, 0);
+}
+END_TEST
+
+/* A table that is flat up to two tokens: three hits of 1, 1 and 4 take 1 + (3 + 3 + 9) / 3 = 6; at their mean of 2 it were 4.
+ * Two hits of 1 and 4 lie between the rows: 1 + ((2 + 3) / 2 + (6 + 9) / 2) / 2 = 6. */
+START_TEST(test_uneven_hits)
+{
+    moesim_profile profile;
+    machine_profile(&profile);
+    profile.gpu = (moesim_gpu_table){.num_experts = 2, .num_tokens = 3, .experts = {1, 3}, .tokens = {1, 2, 4},
+                                     .seconds = {{2, 2, 6}, {3, 3, 9}}, .expert_bytes = MACHINE_BYTES};
+    const moesim_work three = {.num_rows = 8, .n_hits = 3, .hit_tokens = TOKENS(1, 1, 4)};
+    moesim_parts p = machine_event(&profile, 0, MOESIM_EFFECT_ALL, 4, &three);
+    expect(&p, 6, 0, 0, 0);
+    const moesim_work two = {.num_rows = 8, .n_hits = 2, .hit_tokens = TOKENS(1, 4)};
+    p = machine_event(&profile, 0, MOESIM_EFFECT_ALL, 4, &two);
+    expect(&p, 6, 0, 0, 0);
+    const moesim_work prefill = {.num_rows = 8, .n_hits = 3, .hit_tokens = TOKENS(1, 20, 20)};     /* beyond rows and table */
+    p = machine_event(&profile, 0, MOESIM_EFFECT_ALL, 4, &prefill);
+    expect(&p, 1 + (3 + 57 + 57) / 3.0, 0, 0, 0);
 }
 END_TEST
 
@@ -148,7 +169,7 @@ START_TEST(test_prefetch_landing_late)
     ck_assert_uint_eq(x->ops->landed(x, landed, 8), 1);
     ck_assert_uint_eq(landed[0].layer, 1);
     ck_assert_uint_eq(landed[0].expert, 3);
-    const moesim_work hit = {.layer = 1, .num_rows = 2, .n_hits = 1, .hit_tokens = 1};
+    const moesim_work hit = {.layer = 1, .num_rows = 2, .n_hits = 1, .hit_tokens = TOKENS(1)};
     x->ops->event(x, &hit, &second);
     expect(&second, 3, 0, 0, 0);
     NEAR(second.busy_link, 8);
@@ -210,8 +231,8 @@ END_TEST
  * combined at 24. */
 START_TEST(test_without_overlap)
 {
-    const moesim_work w = {.num_rows = 2, .n_hits = 2, .hit_tokens = 4, .n_moved = 2, .moved_tokens = TOKENS(1, 2), .n_cpu = 1,
-                           .cpu_tokens = TOKENS(1)};
+    const moesim_work w = {.num_rows = 2, .n_hits = 2, .hit_tokens = TOKENS(1, 3), .n_moved = 2,
+                           .moved_tokens = TOKENS(1, 2), .n_cpu = 1, .cpu_tokens = TOKENS(1)};
     moesim_parts p = on_round_machine(1e9, 4, MOESIM_EFFECT_ALL & ~(uint32_t)MOESIM_EFFECT_OVERLAP, &w);
     expect(&p, 5.5, 25, 15, 0);
     NEAR(p.busy_cpu, 8);
@@ -226,7 +247,7 @@ START_TEST(test_nothing_to_do)
     moesim_parts p = on_round_machine(1e9, 4, MOESIM_EFFECT_ALL, &none);
     expect(&p, 0, 0, 0, 0);
     NEAR(p.busy_gpu, 5);
-    const moesim_work hits = {.num_rows = 2, .n_hits = 3, .hit_tokens = 3};
+    const moesim_work hits = {.num_rows = 2, .n_hits = 3, .hit_tokens = TOKENS(1, 1, 1)};
     p = on_round_machine(1e9, 4, MOESIM_EFFECT_ALL, &hits);
     expect(&p, 5, 0, 0, 0);
 }
@@ -241,6 +262,7 @@ int main(void)
     tcase_add_test(c, test_dram_bound);
     tcase_add_test(c, test_dram_saturated);
     tcase_add_test(c, test_arriving_pipeline);
+    tcase_add_test(c, test_uneven_hits);
     tcase_add_test(c, test_prefetch_landing_late);
     tcase_add_test(c, test_prefetch_in_the_way);
     tcase_add_test(c, test_result_behind_copy);

@@ -98,6 +98,8 @@ START_TEST(test_tables)
             ck_assert(moesim_cost_moved(c, size, n) == moesim_profile_gpu_s(&profile, 1, n, MACHINE_BYTES));
             ck_assert(moesim_cost_cpu(c, size, n) == moesim_profile_cpu_s(&profile, n, MACHINE_BYTES));
             ck_assert(moesim_cost_grouped(c, size, h, each) == moesim_profile_gpu_s(&profile, h, each, MACHINE_BYTES));
+            ck_assert(moesim_cost_hits(c, size, 1, &n) - c->launch ==
+                      (c->launch + moesim_profile_gpu_s(&profile, 1, n, MACHINE_BYTES)) - c->launch);
             const double wanted = c->bandwidth + MACHINE_BYTES / moesim_cost_cpu(c, size, n + 1);
             NEAR(moesim_cost_stretch(c, size, n + 1), fmax(1, wanted / profile.dram_bandwidth.value));
         }
@@ -149,7 +151,7 @@ START_TEST(test_paper)
     /* full residency: M times the layer */
     p = (moesim_parts){.total = 0};
     for (uint32_t l = 0; l < MACHINE_LAYERS; l++) {
-        w = (moesim_work){.layer = l, .n_hits = 5, .hit_tokens = 8};
+        w = (moesim_work){.layer = l, .n_hits = 5, .hit_tokens = TOKENS(1, 1, 2, 1, 3)};
         x->ops->event(x, &w, &p);
     }
     x->ops->end_pass(x, &p);
@@ -272,8 +274,8 @@ END_TEST
 START_TEST(test_checkpoint)
 {
     static const moesim_landed list[] = {{0, 1}, {1, 2}, {2, 3}, {0, 4}};
-    const moesim_work w = {.n_hits = 3, .hit_tokens = 4, .n_moved = 2, .moved_tokens = TOKENS(1, 2), .moved = IDS(7, 4),
-                           .n_cpu = 1, .cpu_tokens = TOKENS(2)};
+    const moesim_work w = {.n_hits = 3, .hit_tokens = TOKENS(1, 2, 1), .n_moved = 2, .moved_tokens = TOKENS(1, 2),
+                           .moved = IDS(7, 4), .n_cpu = 1, .cpu_tokens = TOKENS(2)};
     moesim_profile profile;
     machine_profile(&profile);
     moesim_costing *c = machine_costing(&profile, MOESIM_TIME_MODEL, 0, MOESIM_EFFECT_ALL, 4);

@@ -237,7 +237,7 @@ START_TEST(test_link_latency_and_bandwidth)
         machine_work w;
         machine_random_profile(&rng, &profile);
         machine_random_work(&rng, &w);
-        w.work.n_hits = w.work.hit_tokens = w.work.n_cpu = 0;
+        w.work.n_hits = w.work.n_cpu = 0;
         const double copy = profile.link_alpha.value + MACHINE_BYTES / profile.link_bandwidth.value;
         w.work.n_moved = 1;
         moesim_parts p = machine_event(&profile, 0, MOESIM_EFFECT_ALL, 4, &w.work);
@@ -267,12 +267,12 @@ START_TEST(test_switches)
         {MOESIM_EFFECT_OTHER, offsetof(moesim_parts, other_gpu), offsetof(moesim_parts, other_host)},
         {MOESIM_EFFECT_HEAD, offsetof(moesim_parts, head), 0},
     };
-    static const uint32_t tokens[] = {4, 4, 4};
+    static const uint32_t tokens[] = {4, 4, 4}, hit_tokens[] = {1, 3, 1};
     moesim_profile profile;
     machine_profile(&profile);
     profile.dram_bandwidth.value = 125;
-    const moesim_work w = {.num_rows = 2, .n_hits = 3, .hit_tokens = 5, .n_moved = 3, .moved_tokens = tokens, .n_cpu = 2,
-                           .cpu_tokens = tokens};
+    const moesim_work w = {.num_rows = 2, .n_hits = 3, .hit_tokens = hit_tokens, .n_moved = 3, .moved_tokens = tokens,
+                           .n_cpu = 2, .cpu_tokens = tokens};
     moesim_parts all[1 + MOESIM_EFFECT_ALL];
     memset(all, 0, sizeof all);
     for (uint32_t effects = 0; effects <= MOESIM_EFFECT_ALL; effects++) {
@@ -315,7 +315,8 @@ START_TEST(test_full)
     for (int pass = 0; pass < 50; pass++) {
         for (uint32_t l = 0; l < MACHINE_LAYERS; l++) {
             const uint32_t hits = 1 + moesim_rng_below(&rng, 12);
-            const moesim_work w = {.layer = l, .num_rows = 4, .n_hits = hits, .hit_tokens = hits + moesim_rng_below(&rng, 9)};
+            const uint32_t tokens[12] = {1 + moesim_rng_below(&rng, 9), 1, 2, 1, 1, 4, 1, 1, 1, 1, 2, 3};
+            const moesim_work w = {.layer = l, .num_rows = 4, .n_hits = hits, .hit_tokens = tokens};
             x->ops->event(x, &w, &p);
         }
         x->ops->end_pass(x, &p);
