@@ -35,6 +35,7 @@ const moesim_profile_spec moesim_profile_specs[] = {
     { "cpu.step", "once per event that uses the CPU", MOESIM_SECONDS, false, MODEL, MODEL, AT(cpu_step) },
     { "cpu.combine", "adding CPU results to the layer's output", MOESIM_SECONDS, false, MODEL, MODEL, AT(cpu_combine) },
     { "gpu.launch", "once per event with hits", MOESIM_SECONDS, false, MODEL, MODEL, AT(gpu_launch) },
+    { "gpu.arrival", "from the end of a copy to the start of its expert", MOESIM_SECONDS, false, 0, MODEL, AT(gpu_arrival) },
     { "other.gpu", "attention, router and shared expert of a layer", MOESIM_SECONDS, false, MODEL, MODEL, AT(other_gpu) },
     { "other.host", "host overhead of a layer", MOESIM_SECONDS, false, MODEL, MODEL, AT(other_host) },
     { "sync", "routing to the host and launch, per layer", MOESIM_SECONDS, false, MODEL, MODEL, AT(sync) },

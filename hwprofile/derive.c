@@ -19,7 +19,8 @@
 #define CPU_STEP 10e-6
 #define CPU_COMBINE 5e-6
 #define GPU_LAUNCH 6e-6
-#define GPU_CALL 15e-6                   /* three products of one call, however small */
+#define GPU_ARRIVAL 8e-6                 /* a stream that waits for an event of another one, and a launch */
+#define GPU_CALL 8e-6                    /* three products of one call, however small */
 #define SYNC 15e-6
 #define OTHER_LAUNCH 40e-6               /* the ten or so kernels of a layer before its gate */
 #define OTHER_HOST 20e-6
@@ -90,6 +91,7 @@ static void derive_gpu(const moesim_nominal *nominal, const moesim_geometry *mod
     set(&p->gpu.facts, 0.0, "%g us and the weights at %g of the nominal %.4g GB/s", GPU_CALL * 1e6, HBM_SHARE,
         nominal->hbm / 1e9);
     set(&p->gpu_launch, GPU_LAUNCH, "usual");
+    set(&p->gpu_arrival, GPU_ARRIVAL, "usual");
     if (all > 0.0 && head > 0.0) {           /* embeddings, of which a row a token is read, are as large as the head */
         set(&p->other_gpu, OTHER_LAUNCH + fmax(all - 2.0 * head, 0.0) / model->layers / rate, "%g us and a layer's weights",
             OTHER_LAUNCH * 1e6);

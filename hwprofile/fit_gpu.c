@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The GPU. Grouped calls are timed with work queued before them, so that launching does not show; whole events show it. The
- * model prices hits as launch + table(h, n), and a moved expert as table(1, n) after its copy. So what follows a copy beyond
- * the pure computation (noticing its end, launching, adding up) belongs to the table, and the launch is what hits take
- * beyond that.
+ * The GPU. Grouped calls are timed with work queued before them, so that launching does not show; whole events show it. What
+ * hits take beyond the table is the launch. What follows a copy beyond the table (its end noticed, launching, adding up) is a
+ * latency of each moved expert, which the one that is computed before it hides: the arrival.
  */
 #include <math.h>
 #include <string.h>
@@ -60,22 +59,15 @@ static double pure(const moesim_fitting *f, double experts, double tokens)
     return moesim_profile_gpu_s(f->profile, experts, tokens, (double)f->raw->expert_bytes);
 }
 
-/* Time of an expert after its copy, from an event of m moved ones: copies and computations overlap, and whichever is longer
- * is waited for m times. The inverse of the model, which is continuous where both are equal. */
-static double after_copy(const moesim_fitting *f, const moesim_raw_point *p)
+/* An event of m moved experts as long as each is computed the moment its copy ends: copies and computations overlap, and
+ * whichever is longer is waited for m times. What an arrival takes is added once. */
+static double without_arrival(const moesim_fitting *f, const moesim_raw_point *p)
 {
-    const double beyond = p->median - f->profile->sync.value, m = p->key.experts;
-    const double tail = beyond - m * f->copy;
-    return tail <= f->copy ? tail : (beyond - f->copy) / m;
+    const double m = p->key.experts, each = pure(f, 1.0, p->key.tokens);
+    return f->profile->sync.value + fmax(m * f->copy + each, f->copy + m * each);
 }
 
-static double modelled_moved(const moesim_fitting *f, const moesim_raw_point *p, double each)
-{
-    const double m = p->key.experts;
-    return f->profile->sync.value + (each <= f->copy ? m * f->copy + each : f->copy + m * each);
-}
-
-/* Events of one kind: what each takes beyond pure computation. */
+/* Events of one kind: what each takes beyond its known parts. */
 static moesim_code gather_events(const moesim_fitting *f, uint32_t kind, moesim_gathered *g, const char *what,
                                  moesim_error *err)
 {
@@ -83,39 +75,29 @@ static moesim_code gather_events(const moesim_fitting *f, uint32_t kind, moesim_
         const moesim_raw_point *p = &f->raw->point[i];
         if (p->key.kind != kind)
             continue;
-        const double rest = kind == MOESIM_RAW_EVENT_MOVED
-                                ? after_copy(f, p) - pure(f, 1.0, p->key.tokens)
-                                : p->median - f->profile->sync.value - pure(f, p->key.experts, p->key.tokens);
-        moesim_gather(g, p, p->median, rest);
+        const double known = kind == MOESIM_RAW_EVENT_MOVED
+                                 ? without_arrival(f, p)
+                                 : f->profile->sync.value + pure(f, p->key.experts, p->key.tokens);
+        moesim_gather(g, p, p->median, p->median - known);
     }
     return g->n > 0 ? MOESIM_OK : moesim_fit_lacks(f, err, "%s: no such event was measured", what);
 }
 
-/* Relative error of the whole event, given what it takes beyond computing. */
-static double residual_of(const moesim_fitting *f, const moesim_gathered *g, double rest)
+/* Relative error of the whole event, given what it takes beyond its known parts. */
+static double residual_of(const moesim_gathered *g, double rest)
 {
     double square = 0.0;
-    for (size_t i = 0; i < g->n; i++) {
-        const moesim_raw_point *p = g->point[i];
-        const double model = p->key.kind == MOESIM_RAW_EVENT_MOVED
-                                 ? modelled_moved(f, p, fmax(pure(f, 1.0, p->key.tokens) + rest, 0.0))
-                                 : p->median - g->y[i] + rest;
-        square += (model - p->median) * (model - p->median) / (p->median * p->median);
-    }
+    for (size_t i = 0; i < g->n; i++)
+        square += (g->y[i] - rest) * (g->y[i] - rest) / (g->x[i] * g->x[i]);
     return sqrt(square / (double)g->n);
 }
 
-/* `all` goes to every entry; what is left of `moved` to those of one expert, which keep a tenth at least. Where that puts one
- * expert above a few (whose events see no such tail), or noise puts fewer tokens above more, the later entry is raised: a
- * table in which more experts cost less would make hits cheaper by missing. */
-static void add_to_table(moesim_gpu_table *t, double all, double moved)
+/* Where noise puts fewer experts or tokens above more, the later entry is raised: a table in which more experts cost less
+ * would make hits cheaper by missing. */
+static void raise_table(moesim_gpu_table *t)
 {
     for (uint32_t i = 0; i < t->num_experts; i++) {
         for (uint32_t j = 0; j < t->num_tokens; j++) {
-            const double before = t->seconds[i][j];
-            t->seconds[i][j] = before + all;
-            if (t->experts[i] <= 1.0)
-                t->seconds[i][j] = fmax(before + moved, 0.1 * before);
             if (i > 0)
                 t->seconds[i][j] = fmax(t->seconds[i][j], t->seconds[i - 1][j]);
             if (j > 0)
@@ -130,19 +112,19 @@ moesim_code moesim_fit_gpu(moesim_fitting *f, moesim_error *err)
     double apart = NAN;
     moesim_code code = pure_table(f, &grouped, &apart, err);
     if (code == MOESIM_OK)
+        raise_table(&f->profile->gpu);
+    if (code == MOESIM_OK)
         code = gather_events(f, MOESIM_RAW_EVENT_HITS, &hits, "gpu.launch: events with hits", err);
     if (code == MOESIM_OK)
-        code = gather_events(f, MOESIM_RAW_EVENT_MOVED, &moved, "gpu.table: events with copies", err);
+        code = gather_events(f, MOESIM_RAW_EVENT_MOVED, &moved, "gpu.arrival: events with copies", err);
     if (code != MOESIM_OK)
         return code;
-    const double launch = fmax(moesim_gathered_median(&hits), 0.0), after = moesim_gathered_median(&moved);
-    const double all = fmin(fmax(after, 0.0), launch);
-    moesim_fit_set(&f->profile->gpu_launch, launch - all, hits.samples, moesim_gathered_spread(&hits),
-                   residual_of(f, &hits, launch), "events with hits take %.3g us beyond computing, %.3g us of it in the table",
-                   1e6 * launch, 1e6 * all);
-    moesim_fit_set(&f->profile->gpu.facts, 0.0, grouped.samples, moesim_gathered_spread(&grouped),
-                   residual_of(f, &moved, after), "grouped calls (sweeps differ by at most %.1f %%) and what follows a copy "
-                   "in events: %.3g us", 100.0 * apart, 1e6 * after);
-    add_to_table(&f->profile->gpu, all, after);
+    const double launch = fmax(moesim_gathered_median(&hits), 0.0), arrival = fmax(moesim_gathered_median(&moved), 0.0);
+    moesim_fit_set(&f->profile->gpu_launch, launch, hits.samples, moesim_gathered_spread(&hits), residual_of(&hits, launch),
+                   "what events with hits take beyond sync and computing");
+    moesim_fit_set(&f->profile->gpu_arrival, arrival, moved.samples, moesim_gathered_spread(&moved),
+                   residual_of(&moved, arrival), "what events with 1 to 8 copies take beyond sync, copies and computing");
+    moesim_fit_set(&f->profile->gpu.facts, 0.0, grouped.samples, moesim_gathered_spread(&grouped), 0.5 * apart,
+                   "grouped calls; the sweeps differ by at most %.1f %%", 100.0 * apart);
     return MOESIM_OK;
 }

@@ -31,7 +31,7 @@ struct moesim_costing {
     double dram;                 /* B/s; infinite: not shared */
     double alpha;
     double other_gpu, other_host, sync, policy, head;
-    double launch, step, combine, return_alpha, return_bandwidth, hidden_bytes;
+    double launch, arrival, step, combine, return_alpha, return_bandwidth, hidden_bytes;
     double paper_copy, paper_tau, paper_layer;
     moesim_cost_size *size;      /* [num_sizes] */
     const moesim_cost_size **layer;  /* [M] */
@@ -46,7 +46,7 @@ struct moesim_costing {
 /* Bilinear g(experts, tokens): tokens first, then experts, 1 ≤ experts ≤ MOST_EXPERTS. */
 double moesim_cost_grouped(const moesim_costing *c, const moesim_cost_size *size, uint32_t experts, double tokens);
 
-/* One moved expert again after its copy. */
+/* One moved expert after its arrival. */
 static inline double moesim_cost_moved(const moesim_costing *c, const moesim_cost_size *size, uint32_t tokens)
 {
     return tokens <= c->max_tokens ? size->moved_s[tokens] : moesim_cost_grouped(c, size, 1, tokens);

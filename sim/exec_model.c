@@ -27,7 +27,7 @@ static void model_gate(moesim_executor *executor, moesim_parts *parts)
 static double pipeline(const moesim_costing *c, const moesim_work *w, double hits, double *done, moesim_timeline *t)
 {
     const moesim_cost_size *size = c->layer[w->layer];
-    const double copy = size->copy_s;
+    const double copy = size->copy_s, arrival = c->arrival;
     const uint32_t staging = c->staging;
     double free = c->overlap ? 0.0 : hits, last = hits, moved = 0;
     for (uint32_t i = 0; i < w->n_moved; i++) {
@@ -35,7 +35,7 @@ static double pipeline(const moesim_costing *c, const moesim_work *w, double hit
         if (i >= staging && done[i - staging] > free)
             free = done[i - staging];
         free += copy;
-        last = (last > free ? last : free) + g;
+        last = (last > free + arrival ? last : free + arrival) + g;
         done[i] = last;
         moved += g;
     }
@@ -104,6 +104,7 @@ void moesim_exec_model_together(moesim_executor *const *executor, const moesim_w
     const moesim_cost_size *size = c->layer[w->layer];
     const double hits = moesim_cost_hits(c, size, w->n_hits, w->hit_tokens);
     const uint32_t staging = c->staging;
+    const double arrival = c->arrival;
     double copy[K], free[K], last[K], done[MOESIM_MOST_EXPERTS][K], moved = 0;
     for (uint32_t k = 0; k < K; k++) {
         copy[k] = moesim_clocked_of(executor[k])->costing->layer[w->layer]->copy_s;
@@ -116,7 +117,7 @@ void moesim_exec_model_together(moesim_executor *const *executor, const moesim_w
             free[k] = done[i - staging][k] > free[k] ? done[i - staging][k] : free[k];
         for (uint32_t k = 0; k < K; k++) {
             free[k] += copy[k];
-            done[i][k] = last[k] = (last[k] > free[k] ? last[k] : free[k]) + g;
+            done[i][k] = last[k] = (last[k] > free[k] + arrival ? last[k] : free[k] + arrival) + g;
         }
         moved += g;
     }

@@ -151,7 +151,7 @@ static double move(servers *s, double hits, double *done, double *seconds)
             send(s, later(begin, s->free), c->alpha, size->stream_s);
         }
         const double g = moesim_cost_moved(c, size, w->moved_tokens[k]);
-        last = done[i] = later(last, s->free) + g;
+        last = done[i] = later(last, s->free + c->arrival) + g;
         *seconds += g;
     }
     return last;

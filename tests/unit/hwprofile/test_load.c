@@ -127,7 +127,9 @@ START_TEST(h200)
     const double copy = p.link_alpha.value + 6291456 / p.link_bandwidth.value;
     ck_assert_double_eq_tol(copy, 117.1e-6, 0.01 * 117.1e-6);       /* the measured copy of one mini expert */
     ck_assert_double_eq_tol(moesim_profile_cpu_s(&p, 1, 6291456), 70.6e-6, 0.1e-6);
-    ck_assert_double_eq_tol(moesim_profile_gpu_s(&p, 60, 1, 6291456), 109e-6, 3e-6);
+    ck_assert_double_eq_tol(moesim_profile_gpu_s(&p, 60, 1, 6291456), 102e-6, 3e-6);
+    ck_assert_double_eq_tol(p.gpu_launch.value, 6e-6, 1e-6);
+    ck_assert_double_eq_tol(p.gpu_arrival.value, 8e-6, 1e-6);
 }
 END_TEST
 

@@ -136,12 +136,12 @@ static moesim_code fake_work(moesim_device *device, const moesim_device_work *wo
     for (uint32_t i = 0; i < work->n_hits; i++)
         check_expert(&work->hits[i], work->num_rows);
     if (work->n_hits > 0)
-        seconds = fake.launch + fake.after + fake_grouped(work->n_hits, work->hits[0].tokens);
+        seconds = fake.launch + fake_grouped(work->n_hits, work->hits[0].tokens);
     for (uint32_t i = 0; i < work->n_moved; i++)
         check_expert(&work->moved[i], work->num_rows);
     if (work->n_moved > 0) {
-        const double each = fake_grouped(1, work->moved[0].tokens) + fake.after;
-        seconds = fmax(work->n_moved * copy + each, copy + work->n_moved * each);
+        const double each = fake_grouped(1, work->moved[0].tokens);
+        seconds = fake.after + fmax(work->n_moved * copy + each, copy + work->n_moved * each);
     }
     for (uint32_t i = 0; i < work->n_cpu; i++)
         check_expert(&work->cpu[i], work->num_rows);

@@ -19,7 +19,7 @@ struct fake_costs {
     double step, combine, cpu_first, cpu_more;   /* one expert: first + more · (tokens − 1), all threads */
     double late;                         /* the CPU's share starts so much later beside hits */
     double gpu_first, gpu_expert, gpu_token;     /* grouped: first + experts · (expert + token · tokens) */
-    double launch, after;        /* hits: launch + after; what follows a copy: after */
+    double launch, after;        /* of hits; what follows a copy */
     double sync, other, other_host, head;
     double noise;                /* relative, uniform within ± it */
     double wild;                 /* chance that a sample takes five times as long */

@@ -96,6 +96,7 @@ void machine_random_profile(moesim_rng *rng, moesim_profile *out)
     const double first = between(rng, 2, 20), slope = between(rng, 0, 3), g = between(rng, 0.5, 15), more = between(rng, 0, 4);
     for (int i = 0; i < 3; i++)
         out->cpu.seconds[i] = first + slope * out->cpu.tokens[i];
+    out->gpu_arrival = constant(between(rng, 0, 6));
     out->gpu.num_tokens = 3;
     out->gpu.tokens[2] = 4;
     for (int i = 0; i < 2; i++)

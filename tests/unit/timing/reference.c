@@ -21,6 +21,7 @@ typedef struct state {
     enum job job;                /* on the link */
     double fixed, stream;
     uint32_t order[32];          /* demand copies */
+    double ready[32];            /* when what arrived may be computed */
     uint32_t sent, arrived, computed, cpu_done;
     int hits_done, returned, has_cpu;
     double gpu, cpu_begin, cpu, gpu_end, combine_end;
@@ -88,7 +89,7 @@ static void start_link(state *s)
 
 static void start_gpu(state *s)
 {
-    if (s->gpu <= 0 && s->hits_done && s->computed < s->arrived)
+    if (s->gpu <= 0 && s->hits_done && s->computed < s->arrived && s->t >= s->ready[s->computed] - EPS)
         s->gpu = tokens_on_gpu(s, s->computed);
 }
 
@@ -112,6 +113,9 @@ static double first_end(const state *s, double speed)
         dt = s->fixed > 0 ? s->fixed : s->stream / speed;
     if (s->gpu > 0)
         dt = fmin(dt, s->gpu);
+    for (uint32_t i = s->computed; i < s->arrived; i++)
+        if (s->ready[i] > s->t + EPS)
+            dt = fmin(dt, s->ready[i] - s->t);
     if (cpu_works(s))
         dt = fmin(dt, s->cpu / speed);
     else if (s->cpu_done < s->w->n_cpu)
@@ -128,7 +132,7 @@ static void end_link(state *s)
         return;
     s->job = NONE;
     if (job == DEMAND)
-        s->arrived++;
+        s->ready[s->arrived++] = s->t + s->m->profile->gpu_arrival.value;
     if (job == PREFETCH)
         s->link->landed[s->link->num_landed++] = s->link->flying;
     if (job == RESULT) {

@@ -120,6 +120,33 @@ START_TEST(test_arriving_pipeline)
 }
 END_TEST
 
+/* After a copy an expert arrives 3 later; what is computed before it hides that.
+ *   link-bound: copies end at 10, 20, 30; f1 = 13 + 2 = 15, f2 = 23 + 3 = 26, f3 = 33 + 2 = 35
+ *   GPU-bound, staging 4: f1 = 13 + 13 = 26, f2 = max(26, 23) + 15 = 41, f3 = 41 + 2 = 43, f4 = max(43, 43) + 4 = 47
+ *   staging 1: f1 = 26; 26 to 36, f2 = 39 + 15 = 54; 54 to 64, f3 = 67 + 2 = 69; 69 to 79, f4 = 82 + 4 = 86
+ *   beside the CPU, as in test_result_behind_copy: f1 = 15, f2 = 25, copy 3 from 23 to 33, f3 = 36 + 2 = 38 */
+START_TEST(test_arrival)
+{
+    const moesim_work link = {
+        .num_rows = 2, .n_hits = 2, .hit_tokens = TOKENS(1, 3), .n_moved = 3, .moved_tokens = TOKENS(1, 2, 1)};
+    const moesim_work gpu = {.num_rows = 2, .n_moved = 4, .moved_tokens = TOKENS(12, 14, 1, 3)};
+    const moesim_work cpu = {
+        .num_rows = 2, .n_moved = 3, .moved_tokens = TOKENS(1, 1, 1), .n_cpu = 1, .cpu_tokens = TOKENS(1)};
+    moesim_profile profile;
+    machine_profile(&profile);
+    profile.gpu_arrival.value = 3;
+    moesim_parts p = machine_event(&profile, 0, MOESIM_EFFECT_ALL, 4, &link);
+    expect(&p, 5.5, 29.5, 0, 0);
+    NEAR(p.busy_gpu, 17.5);      /* waiting is not work */
+    p = machine_event(&profile, 0, MOESIM_EFFECT_ALL, 4, &gpu);
+    expect(&p, 0, 47, 0, 0);
+    p = machine_event(&profile, 0, MOESIM_EFFECT_ALL, 1, &gpu);
+    expect(&p, 0, 86, 0, 0);
+    p = machine_event(&profile, 0, MOESIM_EFFECT_ALL, 4, &cpu);
+    expect(&p, 0, 38, 0, 0);
+}
+END_TEST
+
 /* A table that is flat up to two tokens: three hits of 1, 1 and 4 take 1 + (3 + 3 + 9) / 3 = 6; at their mean of 2 it were 4.
  * Two hits of 1 and 4 lie between the rows: 1 + ((2 + 3) / 2 + (6 + 9) / 2) / 2 = 6. */
 START_TEST(test_uneven_hits)
@@ -262,6 +289,7 @@ int main(void)
     tcase_add_test(c, test_dram_bound);
     tcase_add_test(c, test_dram_saturated);
     tcase_add_test(c, test_arriving_pipeline);
+    tcase_add_test(c, test_arrival);
     tcase_add_test(c, test_uneven_hits);
     tcase_add_test(c, test_prefetch_landing_late);
     tcase_add_test(c, test_prefetch_in_the_way);
