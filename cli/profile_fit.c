@@ -41,7 +41,8 @@ const moesim_usage moesim_usage_profile_fit = {
     .command = "moesim profile fit",
     .synopsis = "RAW [-o FILE] [options]",
     .summary = "Fits a hardware profile to the raw samples of 'moesim profile measure' and prints each constant with samples, "
-               "spread and residual. A residual above 10 % is warned of. The same samples give the same profile.",
+               "spread and residual. A residual above 10 %, and a constant that the two sweeps alone put as far apart, is "
+               "warned of. The same samples give the same profile.",
     .examples = "  moesim profile fit raw.h5 -o my-machine.json\n  moesim profile fit raw.h5 --threads 8 -o eight.json\n",
     .args = args,
     .min_positional = 1,
@@ -80,6 +81,22 @@ static void warn_residuals(const moesim_profile *p)
         warn_one(row.key, row.constant);
     warn_one("cpu.table", &p->cpu.facts);
     warn_one("gpu.table", &p->gpu.facts);
+}
+
+/* Both sweeps alone, before the raw samples are let go. */
+static void warn_sweeps(const moesim_raw *raw, const moesim_fit_options *options)
+{
+    moesim_fit_gap gap[MOESIM_FIT_GAPS];
+    moesim_error err = MOESIM_ERROR_INIT;
+    size_t n;
+    if (moesim_fit_sweeps(raw, options, gap, &n, &err) != MOESIM_OK)
+        moesim_log(MOESIM_LOG_WARN, "one of the two sweeps alone gives no profile: %s", err.text);
+    for (size_t i = 0; i < n; i++) {
+        const bool time = gap[i].unit[0] == 's';
+        const double unit = time ? 1e6 : 1e-9;
+        moesim_log(MOESIM_LOG_WARN, "%s: %.3g %s by the first sweep alone, %.3g by the second: the machine did not do the same "
+                   "twice", gap[i].key, gap[i].value[0] * unit, time ? "us" : "GB/s", gap[i].value[1] * unit);
+    }
 }
 
 moesim_code moesim_cli_keep_profile(const moesim_profile *profile, const char *path, moesim_profile *again, moesim_error *err)
@@ -125,6 +142,8 @@ static moesim_code fit(const char *path, const settings *s, moesim_profile *p, m
                                          .copies_of_events = s->copies == 1 };
     if (code == MOESIM_OK)
         code = moesim_fit(&raw, &options, p, err);
+    if (code == MOESIM_OK)
+        warn_sweeps(&raw, &options);
     moesim_raw_fini(&raw);
     return code == MOESIM_OK ? moesim_cli_keep_profile(p, s->output, again, err) : code;
 }

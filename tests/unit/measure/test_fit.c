@@ -196,6 +196,33 @@ START_TEST(sweeps_apart)
 }
 END_TEST
 
+/* Each sweep alone: nothing apart on a machine that does the same twice; then the constant that was spoilt, and no other. */
+START_TEST(sweeps_alone)
+{
+    moesim_fit_gap gap[MOESIM_FIT_GAPS];
+    moesim_error err = MOESIM_ERROR_INIT;
+    size_t n = 7;
+    fake = fake_usual;
+    fake_measure(false, &raw);
+    ck_assert_msg(moesim_fit_sweeps(&raw, &options, gap, &n, &err) == MOESIM_OK, "%s", err.text);
+    ck_assert_uint_eq(n, 0);
+    for (size_t i = 0; i < raw.num_points; i++)
+        if (raw.point[i].key.kind == MOESIM_RAW_HEAD && raw.point[i].sweep == 1)
+            spoil(&raw.point[i], 1.5);
+    ck_assert_msg(moesim_fit_sweeps(&raw, &options, gap, &n, &err) == MOESIM_OK, "%s", err.text);
+    ck_assert_uint_eq(n, 1);
+    ck_assert_str_eq(gap[0].key, "head");
+    ck_assert_str_eq(gap[0].unit, "s");
+    near("first", gap[0].value[0], fake.head, 1e-3);
+    near("second", gap[0].value[1], 1.5 * fake.head, 1e-3);
+    for (size_t i = 0; i < raw.num_points; i++)          /* a sweep that is not there */
+        raw.point[i].sweep = 0;
+    ck_assert_int_eq(moesim_fit_sweeps(&raw, &options, gap, &n, &err), MOESIM_E_FORMAT);
+    ck_assert_uint_eq(n, 0);
+    moesim_raw_fini(&raw);
+}
+END_TEST
+
 /* B far above what both want: no limit was seen, and none is made up. */
 START_TEST(nothing_slowed)
 {
@@ -355,5 +382,5 @@ START_TEST(too_few)
 }
 END_TEST
 
-RUN_TESTS("fit", exact, as_file, noisy, one_wild_copy, one_wild_elsewhere, sweeps_apart, nothing_slowed, some_slowed, slow_gpu,
-          long_arrival, fewer_threads, copies_of_events, no_start, too_few)
+RUN_TESTS("fit", exact, as_file, noisy, one_wild_copy, one_wild_elsewhere, sweeps_apart, sweeps_alone, nothing_slowed,
+          some_slowed, slow_gpu, long_arrival, fewer_threads, copies_of_events, no_start, too_few)
