@@ -39,7 +39,8 @@ struct moesim_costing {
     double *h2d_s, *cpu_view;    /* [M], [max_rows + 1] */
     uint32_t *segment;           /* [MOST_EXPERTS + 1] of the experts axis, and where in it */
     double *at;
-    double *grouped_s;           /* [num_experts of the table][max_tokens + 1] its rows by tokens; not scaled by bytes */
+    double (*grouped_s)[2];      /* [num_experts of the table − 1][max_tokens + 1] two rows by tokens; not scaled by bytes */
+    bool rising;                 /* nowhere is the last row below the one before, so that it is continued by its slope */
     moesim_costs view;
 };
 

@@ -124,17 +124,49 @@ double moesim_cost_grouped(const moesim_costing *c, const moesim_cost_size *size
     return has_gpu_table(c) && tokens > 0.0 ? across_rows(c, experts, tokens) * size->gpu_scale : 0.0;
 }
 
-double moesim_cost_hits(const moesim_costing *c, const moesim_cost_size *size, uint32_t n_hits, const uint32_t *tokens)
+/* Σ g(n, tokens) over n hits, not scaled, where all tokens are prepared and interpolating is linear: both rows are added up
+ * before they are interpolated, in two sums each, so that additions do not wait for each other. */
+static double sum_prepared(const double (*rows)[2], double at, uint32_t n, const uint32_t *tokens)
+{
+    double sum[2] = {0.0, 0.0}, more[2] = {0.0, 0.0};
+    uint32_t i = 0;
+    for (; i + 1 < n; i += 2) {
+        const double *x = rows[tokens[i]], *y = rows[tokens[i + 1]];
+        sum[0] += x[0];
+        sum[1] += x[1];
+        more[0] += y[0];
+        more[1] += y[1];
+    }
+    if (i < n) {
+        sum[0] += rows[tokens[i]][0];
+        sum[1] += rows[tokens[i]][1];
+    }
+    return line(sum[0] + more[0], sum[1] + more[1], at);
+}
+
+/* The same for any. */
+static double sum_any(const moesim_costing *c, const double (*rows)[2], uint32_t n, const uint32_t *tokens)
 {
     double sum = 0.0;
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t t = tokens[i];
+        sum += t <= c->max_tokens ? line(rows[t][0], rows[t][1], c->at[n]) : across_rows(c, n, t);
+    }
+    return sum;
+}
+
+double moesim_cost_hits(const moesim_costing *c, const moesim_cost_size *size, uint32_t n_hits, const uint32_t *tokens)
+{
+    uint32_t over = 0;
     if (n_hits == 0)
         return 0.0;
     if (!has_gpu_table(c))
         return c->launch;
-    const double *few = c->grouped_s + (size_t)c->segment[n_hits] * (c->max_tokens + 1), *many = few + c->max_tokens + 1;
-    const double at = c->at[n_hits];
+    const double (*rows)[2] = (const double (*)[2])c->grouped_s + (size_t)c->segment[n_hits] * (c->max_tokens + 1);
     for (uint32_t i = 0; i < n_hits; i++)
-        sum += tokens[i] <= c->max_tokens ? line(few[tokens[i]], many[tokens[i]], at) : across_rows(c, n_hits, tokens[i]);
+        over |= tokens[i] > c->max_tokens;
+    const double sum = over || (c->at[n_hits] > 1.0 && !c->rising) ? sum_any(c, rows, n_hits, tokens)
+                                                                   : sum_prepared(rows, c->at[n_hits], n_hits, tokens);
     return c->launch + sum / n_hits * size->gpu_scale;
 }
 
@@ -157,13 +189,18 @@ static moesim_code place_experts(moesim_costing *c, moesim_error *err)
         c->segment[n] = i;
         c->at[n] = n <= t->experts[0] ? 0.0 : (n - t->experts[i]) / (t->experts[i + 1] - t->experts[i]);
     }
+    const uint32_t pairs = t->num_experts - 1;
     void *rows = NULL;
-    if (moesim_alloc(t->num_experts * n_tokens, sizeof *c->grouped_s, "the cost tables", &rows, err) != MOESIM_OK)
+    if (moesim_alloc(pairs * n_tokens, sizeof *c->grouped_s, "the cost tables", &rows, err) != MOESIM_OK)
         return err->code;
     c->grouped_s = rows;
-    for (uint32_t r = 0; r < t->num_experts; r++)
+    for (uint32_t r = 0; r < pairs; r++)
         for (uint32_t n = 1; n < n_tokens; n++)
-            c->grouped_s[r * n_tokens + n] = along_row(t, r, n);
+            for (uint32_t k = 0; k < 2; k++)
+                c->grouped_s[r * n_tokens + n][k] = along_row(t, r + k, n);
+    c->rising = true;
+    for (uint32_t n = 1; n < n_tokens; n++)
+        c->rising = c->rising && c->grouped_s[(pairs - 1) * n_tokens + n][1] >= c->grouped_s[(pairs - 1) * n_tokens + n][0];
     return MOESIM_OK;
 }
 

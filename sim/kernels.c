@@ -332,24 +332,6 @@ KERNEL void best_keys(const uint64_t *key, const uint64_t *candidates, const uin
         keep_residents(tied, resident, words, left, keep);
 }
 
-static uint32_t pick(const uint64_t *all, const uint64_t *some, uint32_t words, const uint32_t *number, uint32_t *out)
-{
-    uint32_t n = 0;
-    for (uint32_t w = 0; w < words; w++) {
-#ifdef __BMI2__
-        for (uint64_t at = _pext_u64(some[w], all[w]); at != 0; at &= at - 1)
-            out[n++] = number[__builtin_ctzll(at)];
-        number += __builtin_popcountll(all[w]);
-#else
-        for (uint64_t left = all[w]; left != 0; left &= left - 1) {
-            out[n] = *number++;
-            n += (uint32_t)(some[w] >> __builtin_ctzll(left) & 1);
-        }
-#endif
-    }
-    return n;
-}
-
 /* Sets of up to 256 experts have a copy with unrolled loops. */
 static int select_best(const double *value, const double *tie, const uint64_t *candidates, const uint64_t *resident,
                        uint32_t words, uint32_t slots, uint64_t *keep, moesim_hint *hint)
@@ -370,5 +352,5 @@ static void select_key(const uint64_t *key, const uint64_t *candidates, const ui
 extern const moesim_kernels JOIN(moesim_kernels, KERNELS_SUFFIX);
 const moesim_kernels JOIN(moesim_kernels, KERNELS_SUFFIX) = {
     .name = KERNELS_NAME, .collect = collect, .select = select_best, .select_key = select_key, .list = list,
-    .pick = pick,
+    .part = kernels_part,
 };

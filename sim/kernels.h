@@ -40,9 +40,10 @@ typedef struct moesim_kernels {
     /* Writes the members ascending and returns how many; up to 4 entries beyond them are overwritten. */
     uint32_t (*list)(const uint64_t *active, uint32_t words, uint16_t *list);
 
-    /* number has an entry for each member of `all`, ascending: writes those of the members that are in `some` too and returns
-     * how many. */
-    uint32_t (*pick)(const uint64_t *all, const uint64_t *some, uint32_t words, const uint32_t *number, uint32_t *out);
+    /* number has an entry for each member of `all`, ascending: writes those of the members that are in `some` too to `in`, the
+     * others to `out`, and returns how many are in. Up to eight entries beyond those of each are overwritten. */
+    uint32_t (*part)(const uint64_t *all, const uint64_t *some, uint32_t words, const uint32_t *number, uint32_t *in,
+                     uint32_t *out);
 } moesim_kernels;
 
 /* Chosen once; thread-safe. */

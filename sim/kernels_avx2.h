@@ -156,5 +156,40 @@ static inline void kernels_mark_keys(const uint64_t *key, const uint64_t *set, u
     }
 }
 
+/* The lanes of v whose bits are set, in order, then anything. */
+static inline __m256i kernels_squeeze(__m256i v, uint32_t bits)
+{
+    const uint64_t lanes = _pdep_u64(bits, 0x0101010101010101) * 0xff;
+    const uint64_t from = _pext_u64(0x0706050403020100, lanes);
+    return _mm256_permutevar8x32_epi32(v, _mm256_cvtepu8_epi32(_mm_cvtsi64_si128((int64_t)from)));
+}
+
+/* Eight numbers at a time. */
+static inline uint32_t kernels_part(const uint64_t *all, const uint64_t *some, uint32_t words, const uint32_t *number,
+                                    uint32_t *in, uint32_t *out)
+{
+    uint64_t is[17] = {0};       /* bit k: member k of `all` is in `some` */
+    uint32_t members = 0, n = 0, i = 0;
+    for (uint32_t w = 0; w < words; w++) {
+        const uint64_t bits = _pext_u64(some[w], all[w]);
+        is[members / 64] |= bits << members % 64;
+        is[members / 64 + 1] = members % 64 > 0 ? bits >> (64 - members % 64) : 0;
+        members += (uint32_t)__builtin_popcountll(all[w]);
+    }
+    for (; i + 8 <= members; i += 8) {
+        const uint32_t bits = (uint32_t)(is[i / 64] >> i % 64) & 0xff;
+        const __m256i v = _mm256_loadu_si256((const __m256i *)(const void *)(number + i));
+        _mm256_storeu_si256((__m256i *)(void *)(in + n), kernels_squeeze(v, bits));
+        _mm256_storeu_si256((__m256i *)(void *)(out + i - n), kernels_squeeze(v, ~bits & 0xff));
+        n += (uint32_t)__builtin_popcount(bits);
+    }
+    for (; i < members; i++) {
+        const uint32_t one = (uint32_t)(is[i / 64] >> i % 64 & 1);
+        in[n] = out[i - n] = number[i];
+        n += one;
+    }
+    return n;
+}
+
 #endif
 #endif

@@ -94,4 +94,19 @@ static inline void kernels_mark_keys(const uint64_t *key, const uint64_t *set, u
     });
 }
 
+static inline uint32_t kernels_part(const uint64_t *all, const uint64_t *some, uint32_t words, const uint32_t *number,
+                                    uint32_t *in, uint32_t *out)
+{
+    uint32_t n = 0, rest = 0;
+    for (uint32_t w = 0; w < words; w++) {
+        for (uint64_t left = all[w]; left != 0; left &= left - 1) {
+            const uint32_t is = (uint32_t)(some[w] >> __builtin_ctzll(left) & 1);
+            in[n] = out[rest] = *number++;
+            n += is;
+            rest += 1 - is;
+        }
+    }
+    return n;
+}
+
 #endif

@@ -36,7 +36,8 @@ struct moesim_timer {
     /* requests that have started and not ended, warm-up left out: who waits while another one's prefill runs */
     uint32_t open[2 * MOESIM_MAX_BATCH];
     uint32_t num_open;
-    uint32_t tokens[MOST_EXPERTS], hit_tokens[MOST_EXPERTS], moved_tokens[MOST_EXPERTS], cpu_tokens[MOST_EXPERTS];
+    uint32_t tokens[MOST_EXPERTS], hit_tokens[MOST_EXPERTS + 8u], moved_tokens[MOST_EXPERTS + 8u];
+    uint32_t cpu_tokens[MOST_EXPERTS];
     uint16_t moved[MOST_EXPERTS];
 };
 
@@ -95,16 +96,16 @@ void moesim_timer_destroy(moesim_timer **timer)
 
 /* ---- events -------------------------------------------------------------------------------------------------------- */
 
-/* Misses in ascending order, all moved. */
+/* Misses in ascending order, all moved. Most events of large caches have none. */
 static void lay_out(moesim_timer *t, const moesim_window *w, size_t index, const uint64_t *misses, moesim_work *work)
 {
     const uint64_t *active = w->active + index * w->words;
     const uint32_t begin = w->list_begin[index], n = w->list_begin[index + 1] - begin;
-    uint64_t hits[MOST_EXPERTS / 64u];
-    for (uint32_t i = 0; i < w->words; i++)
-        hits[i] = active[i] & ~misses[i];
-    work->n_moved = t->kernels->pick(active, misses, w->words, w->count + begin, t->moved_tokens);
-    t->kernels->pick(active, hits, w->words, w->count + begin, t->hit_tokens);
+    if (work->n_hits == n) {
+        work->hit_tokens = w->count + begin;
+        return;
+    }
+    work->n_moved = t->kernels->part(active, misses, w->words, w->count + begin, t->moved_tokens, t->hit_tokens);
     for (uint32_t i = 0, moved = 0; t->prefetches && i < n; i++) {
         t->moved[moved] = w->list[begin + i];
         moved += moesim_bit_test(misses, w->list[begin + i]);
