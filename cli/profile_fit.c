@@ -41,8 +41,8 @@ const moesim_usage moesim_usage_profile_fit = {
     .command = "moesim profile fit",
     .synopsis = "RAW [-o FILE] [options]",
     .summary = "Fits a hardware profile to the raw samples of 'moesim profile measure' and prints each constant with samples, "
-               "spread and residual. A residual above 10 %, and a constant that the two sweeps alone put as far apart, is "
-               "warned of. The same samples give the same profile.",
+               "spread and residual. A residual above 10 % is warned of, and a constant that each of the two sweeps alone "
+               "would have put more than 10 % from their mean. The same samples give the same profile.",
     .examples = "  moesim profile fit raw.h5 -o my-machine.json\n  moesim profile fit raw.h5 --threads 8 -o eight.json\n",
     .args = args,
     .min_positional = 1,
@@ -90,7 +90,7 @@ static void warn_sweeps(const moesim_raw *raw, const moesim_fit_options *options
     moesim_error err = MOESIM_ERROR_INIT;
     size_t n;
     if (moesim_fit_sweeps(raw, options, gap, &n, &err) != MOESIM_OK)
-        moesim_log(MOESIM_LOG_WARN, "one of the two sweeps alone gives no profile: %s", err.text);
+        moesim_log(MOESIM_LOG_WARN, "the two sweeps cannot be compared, since one alone gives no profile: %s", err.text);
     for (size_t i = 0; i < n; i++) {
         const bool time = gap[i].unit[0] == 's';
         const double unit = time ? 1e6 : 1e-9;

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define SPIN_NS 20000u           /* threads of the device, where CPUs are few … */
-#define SPIN_LONG_NS 250000u     /* … and where none is kept from work: a link that wakes a thread would be none */
+#define SPIN_LONG_NS 250000u     /* … and where none is kept from work: waking one takes longer than a copy */
 #define OTHER_THREADS 3u         /* driver, link and gpu: CPUs beside those of the team */
 
 static struct host_device *of(moesim_device *device)

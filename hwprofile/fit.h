@@ -27,16 +27,17 @@ typedef struct moesim_fit_options {
  * constants that contradict each other (moesim_profile_check). */
 moesim_code moesim_fit(const moesim_raw *raw, const moesim_fit_options *options, moesim_profile *out, moesim_error *err);
 
-/* A constant that the two sweeps alone would have given apart: half the difference above MOESIM_FIT_RESIDUAL of the mean, and
- * times by more than 2 µs. Tables are left out; their residual is that of the sweeps. */
+/* A constant that the two sweeps alone would have put apart: each more than MOESIM_FIT_RESIDUAL from the mean of both, and
+ * times more than 2 µs from each other. Tables are left out; their residual is that of the sweeps. */
 typedef struct moesim_fit_gap {
     const char *key, *unit;              /* unit: "s" or "B/s" */
     double value[2];
 } moesim_fit_gap;
 
-#define MOESIM_FIT_GAPS 32u              /* room that gap needs */
+#define MOESIM_FIT_GAPS 32u              /* room that gap needs: more than a profile has constants */
 
-/* After moesim_fit with the same arguments. FORMAT: a sweep alone gives no profile; *n is 0 then. One thread at a time. */
+/* After moesim_fit with the same arguments. FORMAT: a sweep alone gives no profile; NOMEM; *n is 0 then. One thread at a
+ * time. */
 moesim_code moesim_fit_sweeps(const moesim_raw *raw, const moesim_fit_options *options, moesim_fit_gap *gap, size_t *n,
                               moesim_error *err);
 

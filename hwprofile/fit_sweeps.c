@@ -11,7 +11,7 @@
 
 #define LEAST_SECONDS 2e-6       /* less is little beside an event, which takes 50 us and more */
 
-/* The points of one sweep as if there were no other; samples are shared. */
+/* The points of one sweep as if there were no other (a fit begins with the points of sweep 0); samples are shared. */
 static moesim_code fit_sweep(const moesim_raw *raw, const moesim_fit_options *options, uint32_t sweep, moesim_profile *out,
                              moesim_error *err)
 {
@@ -44,7 +44,7 @@ moesim_code moesim_fit_sweeps(const moesim_raw *raw, const moesim_fit_options *o
     for (size_t i = 0; moesim_profile_get_row(&sweep[0], i, &a) && moesim_profile_get_row(&sweep[1], i, &b); i++) {
         const double x = a.constant->value, y = b.constant->value, apart = fabs(x - y);
         const bool time = a.unit[0] == 's';
-        if (a.constant->given && *n < MOESIM_FIT_GAPS && apart > MOESIM_FIT_RESIDUAL * (x + y) &&
+        if (*n < MOESIM_FIT_GAPS && apart > MOESIM_FIT_RESIDUAL * (x + y) &&
             (!time || apart > LEAST_SECONDS))
             gap[(*n)++] = (moesim_fit_gap){ .key = a.key, .unit = a.unit, .value = { x, y } };
     }

@@ -144,7 +144,7 @@ static double sum_prepared(const double (*rows)[2], double at, uint32_t n, const
     return line(sum[0] + more[0], sum[1] + more[1], at);
 }
 
-/* The same for any. */
+/* The same for tokens that are not prepared, or where a falling row is not continued. */
 static double sum_any(const moesim_costing *c, const double (*rows)[2], uint32_t n, const uint32_t *tokens)
 {
     double sum = 0.0;

@@ -35,8 +35,8 @@ static double pipeline(const moesim_costing *c, const moesim_work *w, double hit
         if (i >= staging && done[i - staging] > free)
             free = done[i - staging];
         free += copy;
-        last = (last > free + arrival ? last : free + arrival) + g;
-        done[i] = last;
+        const double ready = free + arrival;
+        last = done[i] = (last > ready ? last : ready) + g;
         moved += g;
     }
     t->moved = moved;
@@ -117,7 +117,8 @@ void moesim_exec_model_together(moesim_executor *const *executor, const moesim_w
             free[k] = done[i - staging][k] > free[k] ? done[i - staging][k] : free[k];
         for (uint32_t k = 0; k < K; k++) {
             free[k] += copy[k];
-            done[i][k] = last[k] = (last[k] > free[k] + arrival ? last[k] : free[k] + arrival) + g;
+            const double ready = free[k] + arrival;
+            done[i][k] = last[k] = (last[k] > ready ? last[k] : ready) + g;
         }
         moved += g;
     }

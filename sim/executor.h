@@ -23,7 +23,7 @@ typedef struct moesim_work {
     uint32_t num_rows;           /* rows of the event (activations) */
     uint32_t n_hits;             /* resident experts of A */
     uint32_t n_moved, n_cpu;     /* each at most 1024, as n_hits */
-    const uint32_t *hit_tokens;  /* [n_hits] */
+    const uint32_t *hit_tokens;  /* [n_hits] each ≥ 1; read in mode model alone, else may be NULL */
     const uint32_t *moved_tokens;/* [n_moved] */
     const uint32_t *cpu_tokens;  /* [n_cpu] */
     const uint16_t *moved;       /* [n_moved] expert ids; read where the executor may prefetch only, else may be NULL */

@@ -41,7 +41,8 @@ typedef struct moesim_kernels {
     uint32_t (*list)(const uint64_t *active, uint32_t words, uint16_t *list);
 
     /* number has an entry for each member of `all`, ascending: writes those of the members that are in `some` too to `in`, the
-     * others to `out`, and returns how many are in. Up to eight entries beyond those of each are overwritten. */
+     * others to `out`, and returns how many are in. Both have room for as many as `all` has members; what lies
+     * behind the numbers written is overwritten. */
     uint32_t (*part)(const uint64_t *all, const uint64_t *some, uint32_t words, const uint32_t *number, uint32_t *in,
                      uint32_t *out);
 } moesim_kernels;

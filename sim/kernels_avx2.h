@@ -156,7 +156,7 @@ static inline void kernels_mark_keys(const uint64_t *key, const uint64_t *set, u
     }
 }
 
-/* The lanes of v whose bits are set, in order, then anything. */
+/* The lanes of v whose bits are set, in order, then anything; bits above the eighth do not matter. */
 static inline __m256i kernels_squeeze(__m256i v, uint32_t bits)
 {
     const uint64_t lanes = _pdep_u64(bits, 0x0101010101010101) * 0xff;
@@ -180,7 +180,7 @@ static inline uint32_t kernels_part(const uint64_t *all, const uint64_t *some, u
         const uint32_t bits = (uint32_t)(is[i / 64] >> i % 64) & 0xff;
         const __m256i v = _mm256_loadu_si256((const __m256i *)(const void *)(number + i));
         _mm256_storeu_si256((__m256i *)(void *)(in + n), kernels_squeeze(v, bits));
-        _mm256_storeu_si256((__m256i *)(void *)(out + i - n), kernels_squeeze(v, ~bits & 0xff));
+        _mm256_storeu_si256((__m256i *)(void *)(out + i - n), kernels_squeeze(v, ~bits));
         n += (uint32_t)__builtin_popcount(bits);
     }
     for (; i < members; i++) {

@@ -36,7 +36,7 @@ struct moesim_timer {
     /* requests that have started and not ended, warm-up left out: who waits while another one's prefill runs */
     uint32_t open[2 * MOESIM_MAX_BATCH];
     uint32_t num_open;
-    uint32_t tokens[MOST_EXPERTS], hit_tokens[MOST_EXPERTS + 8u], moved_tokens[MOST_EXPERTS + 8u];
+    uint32_t tokens[MOST_EXPERTS], hit_tokens[MOST_EXPERTS], moved_tokens[MOST_EXPERTS];
     uint32_t cpu_tokens[MOST_EXPERTS];
     uint16_t moved[MOST_EXPERTS];
 };

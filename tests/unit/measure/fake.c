@@ -17,7 +17,7 @@ const struct fake_costs fake_usual = {
     .alpha = 4e-6, .beta = 55e9, .return_alpha = 8e-6, .return_beta = 20e9, .dram = 80e9,
     .step = 9e-6, .late = 21e-6, .combine = 5e-6, .cpu_first = 150e-6, .cpu_more = 12e-6,
     .gpu_first = 10e-6, .gpu_expert = 2e-6, .gpu_token = 5e-8,
-    .launch = 6e-6, .after = 7e-6, .sync = 15e-6, .other = 60e-6, .other_host = 20e-6, .head = 300e-6,
+    .launch = 6e-6, .arrival = 7e-6, .sync = 15e-6, .other = 60e-6, .other_host = 20e-6, .head = 300e-6,
 };
 
 static struct {
@@ -141,7 +141,7 @@ static moesim_code fake_work(moesim_device *device, const moesim_device_work *wo
         check_expert(&work->moved[i], work->num_rows);
     if (work->n_moved > 0) {
         const double each = fake_grouped(1, work->moved[0].tokens);
-        seconds = fake.after + fmax(work->n_moved * copy + each, copy + work->n_moved * each);
+        seconds = fake.arrival + fmax(work->n_moved * copy + each, copy + work->n_moved * each);
     }
     for (uint32_t i = 0; i < work->n_cpu; i++)
         check_expert(&work->cpu[i], work->num_rows);
@@ -327,4 +327,12 @@ void fake_measure(bool quick, moesim_raw *out)
     ck_assert_msg(moesim_measure(&params, out, &err) == MOESIM_OK, "%s", err.text);
     ck_assert_uint_eq(fake_opened, 2);
     ck_assert_uint_eq(fake_closed, 2);
+}
+
+void fake_spoil(moesim_raw *raw, moesim_raw_point *point, double factor)
+{
+    double sorted[30];
+    for (uint32_t i = 0; i < point->n; i++)
+        raw->sample[point->begin + i] *= factor;
+    moesim_raw_work_out(point, raw->sample + point->begin, sorted);
 }

@@ -19,7 +19,7 @@ struct fake_costs {
     double step, combine, cpu_first, cpu_more;   /* one expert: first + more · (tokens − 1), all threads */
     double late;                         /* the CPU's share starts so much later beside hits */
     double gpu_first, gpu_expert, gpu_token;     /* grouped: first + experts · (expert + token · tokens) */
-    double launch, after;        /* of hits; what follows a copy */
+    double launch, arrival;       /* of hits; what follows a copy */
     double sync, other, other_host, head;
     double noise;                /* relative, uniform within ± it */
     double wild;                 /* chance that a sample takes five times as long */
@@ -42,5 +42,8 @@ moesim_device_config fake_config(void);
 
 /* Measures it; aborts the test on an error. */
 void fake_measure(bool quick, moesim_raw *out);
+
+/* All samples of a point times factor, its figures worked out again. */
+void fake_spoil(moesim_raw *raw, moesim_raw_point *point, double factor);
 
 #endif

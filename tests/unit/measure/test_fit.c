@@ -57,7 +57,7 @@ START_TEST(exact)
     near("cpu.step", profile.cpu_step.value, fake.step + fake.late, 1e-3);
     near("cpu.combine", profile.cpu_combine.value, fake.combine, 0.01);
     near("gpu.launch", profile.gpu_launch.value, fake.launch, 0.01);
-    near("gpu.arrival", profile.gpu_arrival.value, fake.after, 0.01);
+    near("gpu.arrival", profile.gpu_arrival.value, fake.arrival, 0.01);
     near("dram", profile.dram_bandwidth.value, fake.dram, 1e-3);
     ck_assert_uint_eq(profile.cpu.points, 12);
     ck_assert_uint_eq(profile.gpu.num_experts, 9);
@@ -118,14 +118,6 @@ START_TEST(noisy)
 }
 END_TEST
 
-static void spoil(moesim_raw_point *p, double factor)
-{
-    double sorted[30];
-    for (uint32_t i = 0; i < p->n; i++)
-        raw.sample[p->begin + i] *= factor;
-    moesim_raw_work_out(p, raw.sample + p->begin, sorted);
-}
-
 /* One point of the link at a time is far off, up or down: the line stays where it is, and the residual tells. */
 START_TEST(one_wild_copy)
 {
@@ -139,7 +131,7 @@ START_TEST(one_wild_copy)
             continue;
         static const double factors[] = { 10.0, 2.0, 0.1 };
         for (size_t k = 0; k < sizeof factors / sizeof factors[0]; k++) {
-            spoil(p, factors[k]);
+            fake_spoil(&raw, p, factors[k]);
             fit_ok(&options);
             near("link.bandwidth", profile.link_bandwidth.value, fake.beta, 0.01);
             near("link.alpha", profile.link_alpha.value, fake.alpha, 0.03);
@@ -147,7 +139,7 @@ START_TEST(one_wild_copy)
                  fake.alpha + FAKE_BYTES / fake.beta, 0.01);
             ck_assert_double_gt(profile.link_bandwidth.residual, MOESIM_FIT_RESIDUAL);
             ck_assert_ptr_nonnull(strstr(profile.link_bandwidth.note, "worst"));
-            spoil(p, 1.0 / factors[k]);
+            fake_spoil(&raw, p, 1.0 / factors[k]);
         }
         tried++;
     }
@@ -166,59 +158,15 @@ START_TEST(one_wild_elsewhere)
         size_t i = 0;
         while (raw.point[i].key.kind != kinds[k])
             i++;
-        spoil(&raw.point[i + 1], 6.0);
+        fake_spoil(&raw, &raw.point[i + 1], 6.0);
         fit_ok(&options);
         near("return.alpha", profile.return_alpha.value, fake.return_alpha, 0.01);
         near("return.bandwidth", profile.return_bandwidth.value, fake.return_beta, 0.02);
         near("gpu.launch", profile.gpu_launch.value, fake.launch, 0.02);
-        near("gpu.arrival", profile.gpu_arrival.value, fake.after, 0.02);
+        near("gpu.arrival", profile.gpu_arrival.value, fake.arrival, 0.02);
         near("cpu.combine", profile.cpu_combine.value, fake.combine, 0.05);
-        spoil(&raw.point[i + 1], 1.0 / 6.0);
+        fake_spoil(&raw, &raw.point[i + 1], 1.0 / 6.0);
     }
-    moesim_raw_fini(&raw);
-}
-END_TEST
-
-/* A CPU that is slower the second time: the table is the mean of both, and its residual tells. */
-START_TEST(sweeps_apart)
-{
-    fake = fake_usual;
-    fake_measure(false, &raw);
-    fit_ok(&options);
-    ck_assert_double_lt(profile.cpu.facts.residual, 0.01);
-    for (size_t i = 0; i < raw.num_points; i++)
-        if (raw.point[i].key.kind == MOESIM_RAW_CPU && raw.point[i].sweep == 1)
-            spoil(&raw.point[i], 1.5);
-    fit_ok(&options);
-    near("residual", profile.cpu.facts.residual, 0.2, 0.02);        /* 1 and 1.5 are 0.25 from 1.25 */
-    near("cpu.table", profile.cpu.seconds[0], 1.25 * fake_expert(profile.cpu.tokens[0], FAKE_THREADS), 0.02);
-    moesim_raw_fini(&raw);
-}
-END_TEST
-
-/* Each sweep alone: nothing apart on a machine that does the same twice; then the constant that was spoilt, and no other. */
-START_TEST(sweeps_alone)
-{
-    moesim_fit_gap gap[MOESIM_FIT_GAPS];
-    moesim_error err = MOESIM_ERROR_INIT;
-    size_t n = 7;
-    fake = fake_usual;
-    fake_measure(false, &raw);
-    ck_assert_msg(moesim_fit_sweeps(&raw, &options, gap, &n, &err) == MOESIM_OK, "%s", err.text);
-    ck_assert_uint_eq(n, 0);
-    for (size_t i = 0; i < raw.num_points; i++)
-        if (raw.point[i].key.kind == MOESIM_RAW_HEAD && raw.point[i].sweep == 1)
-            spoil(&raw.point[i], 1.5);
-    ck_assert_msg(moesim_fit_sweeps(&raw, &options, gap, &n, &err) == MOESIM_OK, "%s", err.text);
-    ck_assert_uint_eq(n, 1);
-    ck_assert_str_eq(gap[0].key, "head");
-    ck_assert_str_eq(gap[0].unit, "s");
-    near("first", gap[0].value[0], fake.head, 1e-3);
-    near("second", gap[0].value[1], 1.5 * fake.head, 1e-3);
-    for (size_t i = 0; i < raw.num_points; i++)          /* a sweep that is not there */
-        raw.point[i].sweep = 0;
-    ck_assert_int_eq(moesim_fit_sweeps(&raw, &options, gap, &n, &err), MOESIM_E_FORMAT);
-    ck_assert_uint_eq(n, 0);
     moesim_raw_fini(&raw);
 }
 END_TEST
@@ -260,7 +208,7 @@ START_TEST(slow_gpu)
     fit_ok(&options);
     for (uint32_t j = 0; j < profile.gpu.num_tokens; j++)
         near("gpu.table[0]", profile.gpu.seconds[0][j], fake_grouped(1, profile.gpu.tokens[j]), 1e-3);
-    near("gpu.arrival", profile.gpu_arrival.value, fake.after, 0.02);
+    near("gpu.arrival", profile.gpu_arrival.value, fake.arrival, 0.02);
     moesim_raw_fini(&raw);
 }
 END_TEST
@@ -269,13 +217,42 @@ END_TEST
 START_TEST(long_arrival)
 {
     fake = fake_usual;
-    fake.after = 300e-6;
+    fake.arrival = 300e-6;
     fake_measure(false, &raw);
     fit_ok(&options);
-    near("gpu.arrival", profile.gpu_arrival.value, fake.after, 1e-3);
+    near("gpu.arrival", profile.gpu_arrival.value, fake.arrival, 1e-3);
     near("gpu.launch", profile.gpu_launch.value, fake.launch, 1e-2);
     near("gpu.table", profile.gpu.seconds[0][0], fake_grouped(1, 1), 1e-3);
     ck_assert_double_le(profile.gpu_arrival.residual, 1e-3);
+    moesim_raw_fini(&raw);
+}
+END_TEST
+
+/* Less than nothing is no cost. */
+START_TEST(nothing_follows)
+{
+    fake = fake_usual;
+    fake.launch = fake.arrival = -3e-6;
+    fake_measure(false, &raw);
+    fit_ok(&options);
+    ck_assert_double_eq(profile.gpu_launch.value, 0.0);
+    ck_assert_double_eq(profile.gpu_arrival.value, 0.0);
+    moesim_raw_fini(&raw);
+}
+END_TEST
+
+/* Sixteen experts that seem to take half as long: no more than those of eight, and no less. */
+START_TEST(raised)
+{
+    fake = fake_usual;
+    fake_measure(false, &raw);
+    for (size_t i = 0; i < raw.num_points; i++)
+        if (raw.point[i].key.kind == MOESIM_RAW_GROUPED && raw.point[i].key.experts == 16)
+            fake_spoil(&raw, &raw.point[i], 0.5);
+    fit_ok(&options);
+    ck_assert_double_eq(profile.gpu.experts[3], 8.0);
+    for (uint32_t j = 0; j < profile.gpu.num_tokens; j++)
+        ck_assert_double_eq(profile.gpu.seconds[4][j], profile.gpu.seconds[3][j]);
     moesim_raw_fini(&raw);
 }
 END_TEST
@@ -306,7 +283,7 @@ START_TEST(copies_of_events)
     fake_measure(false, &raw);
     for (size_t i = 0; i < raw.num_points; i++)
         if (raw.point[i].key.kind == MOESIM_RAW_EVENT_MOVED)
-            spoil(&raw.point[i], (raw.point[i].median + raw.point[i].key.experts * 3e-6) / raw.point[i].median);
+            fake_spoil(&raw, &raw.point[i], (raw.point[i].median + raw.point[i].key.experts * 3e-6) / raw.point[i].median);
     fit_ok(&o);
     near("link.alpha", profile.link_alpha.value, fake.alpha, 0.01);
     o.copies_of_events = true;
@@ -382,5 +359,5 @@ START_TEST(too_few)
 }
 END_TEST
 
-RUN_TESTS("fit", exact, as_file, noisy, one_wild_copy, one_wild_elsewhere, sweeps_apart, sweeps_alone, nothing_slowed,
-          some_slowed, slow_gpu, long_arrival, fewer_threads, copies_of_events, no_start, too_few)
+RUN_TESTS("fit", exact, as_file, noisy, one_wild_copy, one_wild_elsewhere, nothing_slowed, some_slowed, slow_gpu,
+          long_arrival, nothing_follows, raised, fewer_threads, copies_of_events, no_start, too_few)

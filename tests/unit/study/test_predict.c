@@ -44,7 +44,7 @@ static moesim_costing_params params_of(uint32_t effects)
     };
 }
 
-/* Runs, timed, writes the log and records it. */
+/* Runs, timed, writes the log and records it; log NULL: neither, which lets the host take its fast paths. */
 static moesim_timing run(const char *path, const char *policy, uint32_t cache, uint32_t effects, const char *log,
                          moesim_cell_result *result)
 {
@@ -61,9 +61,11 @@ static moesim_timing run(const char *path, const char *policy, uint32_t cache, u
         .trace_digest = info->digest, .model_id = info->model_id, .policy = policy, .options = "", .config = "{}",
         .num_layers = info->num_layers, .num_experts = info->num_experts, .cache = cache,
     };
-    OK(moesim_declog_create(log, &header, &params.declog, &err));
-    OK(moesim_recorder_create(info, policy, &recorder, &err));
-    params.sink = moesim_recorder_sink(recorder);
+    if (log != NULL) {
+        OK(moesim_declog_create(log, &header, &params.declog, &err));
+        OK(moesim_recorder_create(info, policy, &recorder, &err));
+        params.sink = moesim_recorder_sink(recorder);
+    }
     params_of(effects);
     const moesim_cell cell = {.policy = spec.policy, .options = spec.options, .label = policy, .cache = cache};
     const moesim_grid grid = {
@@ -71,8 +73,10 @@ static moesim_timing run(const char *path, const char *policy, uint32_t cache, u
         .hidden_bytes = 4096, .num_cells = 1, .cell = &cell,
     };
     OK(moesim_grid_run(trace, &grid, result, &err));
-    OK(moesim_declog_finish(&params.declog, log_digest, &err));
-    moesim_recorder_finish(&recorder, &recorded, recorded_digest);
+    if (log != NULL) {
+        OK(moesim_declog_finish(&params.declog, log_digest, &err));
+        moesim_recorder_finish(&recorder, &recorded, recorded_digest);
+    }
     moesim_trace_close(&trace);
     moesim_policy_spec_fini(&spec);
     return *result->timing;
@@ -134,9 +138,13 @@ START_TEST(test_equals_the_timer)
     const char *trace = make_trace(), *log = test_path("log.h5");
     OK(moesim_profile_load("h200-host", &profile, &err));
     for (size_t i = 0; i < sizeof exact / sizeof exact[0]; i++) {
-        moesim_cell_result result = {0};
+        moesim_cell_result result = {0}, without_log = {0};
         moesim_works works;
         const moesim_timing t = run(trace, exact[i].policy, exact[i].cache, exact[i].effects, log, &result);
+        const moesim_timing plain = run(trace, exact[i].policy, exact[i].cache, exact[i].effects, NULL, &without_log);
+        ck_assert_double_eq_tol(plain.total.decode.hits, t.total.decode.hits, 1e-12 * t.total.decode.hits + 1e-15);
+        ck_assert_double_eq_tol(plain.total.decode.link, t.total.decode.link, 1e-12 * t.total.decode.link + 1e-15);
+        moesim_cell_results_fini(&without_log, 1);
         read_works(trace, log, &works);
         check_recorded(&works);
         moesim_prediction p = predict(&works, &profile, exact[i].effects);

@@ -28,7 +28,7 @@ moesim_executor *machine_executor(const moesim_costing *costing, uint32_t max_pr
 moesim_parts machine_event(const moesim_profile *profile, double bandwidth, uint32_t effects, uint32_t staging,
                            const moesim_work *work);
 
-/* A machine of random constants: combine ≤ g(1, n), tables rise. */
+/* A machine of random constants: combine ≤ a + g(1, n), tables rise. */
 void machine_random_profile(moesim_rng *rng, moesim_profile *out);
 
 /* A random event with its arrays. */

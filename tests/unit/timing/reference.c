@@ -211,8 +211,7 @@ double reference_event(const reference_machine *m, const moesim_work *work, refe
     state s = {.m = m, .w = work, .link = link, .has_cpu = work->n_cpu > 0, .hits_done = work->n_hits == 0};
     const moesim_profile *f = m->profile;
     if (work->n_hits > 0)
-        s.gpu = f->gpu_launch.value +
-                grouped(f, work);
+        s.gpu = f->gpu_launch.value + grouped(f, work);
     s.cpu_begin = m->overlap ? carry(&s) + f->cpu_step.value : INFINITY;
     if (s.has_cpu)
         s.cpu = tokens_on_cpu(&s);

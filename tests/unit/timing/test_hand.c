@@ -5,6 +5,7 @@
 #include <check.h>
 #include <stdlib.h>
 
+#include "sim/cost_tables.h"
 #include "tests/unit/timing/machine.h"
 
 #define NEAR(a, b) ck_assert_double_eq_tol(a, b, 1e-12)
@@ -167,6 +168,37 @@ START_TEST(test_uneven_hits)
 }
 END_TEST
 
+/* Rows of 2, 3 and 4 experts that fall at the end for one token and rise for four: beyond the last row what falls is not
+ * continued, what rises is: six hits take 1 + (5·3 + (9 + 2·5)) / 6. Below the first row it holds: one hit takes 1 + 2. Bytes
+ * scale the table and not the launch. Without a table there is the launch alone. */
+START_TEST(test_hits_beyond_the_table)
+{
+    static const uint64_t bytes[MACHINE_LAYERS] = {MACHINE_BYTES, 2 * MACHINE_BYTES, MACHINE_BYTES};
+    static const uint32_t six[] = {1, 1, 1, 1, 1, 4};
+    moesim_profile profile;
+    moesim_error err = MOESIM_ERROR_INIT;
+    moesim_costing *c = NULL;
+    machine_profile(&profile);
+    profile.gpu = (moesim_gpu_table){.num_experts = 3, .num_tokens = 2, .experts = {2, 3, 4}, .tokens = {1, 4},
+                                     .seconds = {{2, 2}, {4, 4}, {3, 9}}, .expert_bytes = MACHINE_BYTES};
+    const moesim_work many = {.num_rows = 8, .n_hits = 6, .hit_tokens = six};
+    moesim_parts p = machine_event(&profile, 0, MOESIM_EFFECT_ALL, 4, &many);
+    expect(&p, 1 + (5 * 3 + 19) / 6.0, 0, 0, 0);
+    const moesim_work one = {.num_rows = 8, .n_hits = 1, .hit_tokens = six};
+    p = machine_event(&profile, 0, MOESIM_EFFECT_ALL, 4, &one);
+    expect(&p, 3, 0, 0, 0);
+    const moesim_costing_params params = {
+        .profile = &profile, .mode = MOESIM_TIME_MODEL, .effects = MOESIM_EFFECT_ALL, .staging = 4,
+        .num_layers = MACHINE_LAYERS, .max_rows = MACHINE_ROWS, .expert_bytes = bytes, .hidden_bytes = MACHINE_HIDDEN};
+    ck_assert_msg(moesim_costing_create(&params, &c, &err) == MOESIM_OK, "%s", err.text);
+    NEAR(moesim_cost_hits(c, c->layer[1], 6, six), 1 + 2 * (5 * 3 + 19) / 6.0);
+    moesim_costing_destroy(&c);
+    profile.gpu.num_experts = 0;
+    p = machine_event(&profile, 0, MOESIM_EFFECT_ALL, 4, &many);
+    expect(&p, 1, 0, 0, 0);
+}
+END_TEST
+
 /* Prefetch landing late. Asked for at 0: experts 7 and 9 of layer 0, then 3 of layer 1.
  *   7 is copied from 0 to 10; the gate of layer 0 is known at 8.5, nothing has landed; 5, 7 and 9 are missed
  *   (seconds after the gate) 7 becomes the first demand copy with 1.5 left: h1 = 1.5, f1 = 1.5 + g(1, 2) = 4.5
@@ -291,6 +323,7 @@ int main(void)
     tcase_add_test(c, test_arriving_pipeline);
     tcase_add_test(c, test_arrival);
     tcase_add_test(c, test_uneven_hits);
+    tcase_add_test(c, test_hits_beyond_the_table);
     tcase_add_test(c, test_prefetch_landing_late);
     tcase_add_test(c, test_prefetch_in_the_way);
     tcase_add_test(c, test_result_behind_copy);
