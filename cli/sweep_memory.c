@@ -173,6 +173,14 @@ static void measure_policies(const moesim_sweep *s, bool timed, double *instance
     }
 }
 
+/* Tables of the profile once; for each bandwidth what a policy may read and constants of each layer. */
+static double cost_bytes(const moesim_sweep *s, const moesim_sweep_part *part)
+{
+    const double max_rows = (double)part->trace->info->block_length * part->batch;
+    return moesim_cost_rows_bytes(part->pricing.profile, (uint32_t)max_rows) +
+           (double)s->num_bandwidths * (8.0 * max_rows + 80.0 * part->trace->info->num_layers);
+}
+
 /* Adds what one part takes; bytes: while it runs, state and keys of each instance and sums by request. */
 static void measure_part(const moesim_sweep *s, const moesim_sweep_part *part, size *all)
 {
@@ -187,7 +195,7 @@ static void measure_part(const moesim_sweep *s, const moesim_sweep_part *part, s
     ns = capacities * (ns + (bounded ? (double)s->num_bandwidths * NS_BOUND : 0));
     const double bytes = instances * (t->num_layers * (32.0 * t->num_experts + 512) + requests * (double)sizeof(moesim_sums)) +
                          (timed ? cells * requests * (double)sizeof(moesim_time_sums) : 0) + (double)s->options->window * 2 +
-                         (bounded ? events * BOUND_BYTES : 0);
+                         (bounded ? events * BOUND_BYTES : 0) + (timed ? cost_bytes(s, part) : 0);
     all->bytes = bytes > all->bytes ? bytes : all->bytes;
     all->seconds += events * ns / 1e9 / (double)s->options->threads;
     all->cells += cells;

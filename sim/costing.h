@@ -28,6 +28,8 @@ enum moesim_effect {
 /* Names of the effects in the order of their bits ("contention", "sync", …), NULL-ended. */
 extern const char *const moesim_effect_names[];
 
+typedef struct moesim_costing moesim_costing;
+
 typedef struct moesim_costing_params {
     const moesim_profile *profile;   /* outlives the costing; NULL in count mode */
     enum moesim_time_mode mode;
@@ -37,9 +39,8 @@ typedef struct moesim_costing_params {
     uint32_t num_layers, max_rows;   /* max_rows: most rows of a decode event; prefill events may have more */
     const uint64_t *expert_bytes;/* [M], copied; paper mode ignores them: T_H2D and τ are constants of one model */
     uint64_t hidden_bytes;       /* bytes of one row's activation (hidden size × 2) */
+    const moesim_costing *like;  /* or NULL; outlives the costing, which shares its tables if profile and max_rows are its */
 } moesim_costing_params;
-
-typedef struct moesim_costing moesim_costing;
 
 /* USAGE errors: a mode that the profile does not support (those it does are named), a bandwidth that is not finite and
  * positive, staging 0. Caller destroys. */
@@ -49,6 +50,8 @@ void moesim_costing_destroy(moesim_costing **costing);       /* NULL allowed */
 /* What a policy may read, valid as long as the costing; NULL in count mode. cpu_s has max_rows + 1 entries; where layers
  * differ in bytes it holds the CPU time of an expert of their mean size. */
 const moesim_costs *moesim_costing_view(const moesim_costing *costing);
+/* Bytes of the tables of one profile, which costings share (`like`). */
+double moesim_cost_rows_bytes(const moesim_profile *profile, uint32_t max_rows);
 double moesim_costing_bandwidth(const moesim_costing *costing);      /* B/s in force; 0 in count mode */
 
 #endif

@@ -117,7 +117,7 @@ void moesim_parts_add(moesim_parts *to, const moesim_parts *from)
 static bool same_costs(const moesim_costing *a, const moesim_costing *b)
 {
     bool same = a->mode == MOESIM_TIME_MODEL && b->mode == a->mode && a->profile == b->profile && a->overlap == b->overlap &&
-                a->staging == b->staging && a->max_tokens == b->max_tokens && a->num_layers == b->num_layers;
+                a->staging == b->staging && a->max_rows == b->max_rows && a->num_layers == b->num_layers;
     for (uint32_t l = 0; same && l < a->num_layers; l++)
         same = a->layer[l]->bytes == b->layer[l]->bytes;
     return same;

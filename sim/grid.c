@@ -57,6 +57,7 @@ static moesim_code add_costing(const moesim_trace_info *info, const moesim_grid 
         .max_rows = info->block_length * (grid->run->batch > 0 ? grid->run->batch : 1u),
         .expert_bytes = bytes,
         .hidden_bytes = grid->hidden_bytes,
+        .like = p->num_costings > 0 ? p->costing[0] : NULL,
     };
     if (moesim_costing_create(&params, &p->costing[p->num_costings], err) != MOESIM_OK)
         return err->code;

@@ -192,6 +192,18 @@ START_TEST(test_hits_beyond_the_table)
         .num_layers = MACHINE_LAYERS, .max_rows = MACHINE_ROWS, .expert_bytes = bytes, .hidden_bytes = MACHINE_HIDDEN};
     ck_assert_msg(moesim_costing_create(&params, &c, &err) == MOESIM_OK, "%s", err.text);
     NEAR(moesim_cost_hits(c, c->layer[1], 6, six), 1 + 2 * (5 * 3 + 19) / 6.0);
+    moesim_costing_params beside = params;       /* another bandwidth: the same tables; other rows: not */
+    moesim_costing *d = NULL;
+    beside.like = c;
+    beside.bandwidth = 7;
+    ck_assert_msg(moesim_costing_create(&beside, &d, &err) == MOESIM_OK, "%s", err.text);
+    ck_assert_ptr_eq(d->rows, c->rows);
+    ck_assert(moesim_cost_hits(d, d->layer[1], 6, six) == moesim_cost_hits(c, c->layer[1], 6, six));
+    moesim_costing_destroy(&d);
+    beside.max_rows--;
+    ck_assert_msg(moesim_costing_create(&beside, &d, &err) == MOESIM_OK, "%s", err.text);
+    ck_assert_ptr_ne(d->rows, c->rows);
+    moesim_costing_destroy(&d);
     moesim_costing_destroy(&c);
     profile.gpu.num_experts = 0;
     p = machine_event(&profile, 0, MOESIM_EFFECT_ALL, 4, &many);
