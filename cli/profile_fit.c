@@ -42,7 +42,7 @@ const moesim_usage moesim_usage_profile_fit = {
     .synopsis = "RAW [-o FILE] [options]",
     .summary = "Fits a hardware profile to the raw samples of 'moesim profile measure' and prints each constant with samples, "
                "spread and residual. A residual above 10 % is warned of, and a constant that each of the two sweeps alone "
-               "would have put more than 10 % from their mean. The same samples give the same profile.",
+               "would have put more than 10 % from their mean (and 2 us apart). The same samples give the same profile.",
     .examples = "  moesim profile fit raw.h5 -o my-machine.json\n  moesim profile fit raw.h5 --threads 8 -o eight.json\n",
     .args = args,
     .min_positional = 1,

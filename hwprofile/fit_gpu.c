@@ -106,6 +106,11 @@ static void raise_table(moesim_gpu_table *t)
     }
 }
 
+static const char *none_if(double rest)
+{
+    return rest < 0.0 ? ": less than their parts, so 0" : "";
+}
+
 moesim_code moesim_fit_gpu(moesim_fitting *f, moesim_error *err)
 {
     moesim_gathered grouped = { .n = 0 }, hits = { .n = 0 }, moved = { .n = 0 };
@@ -121,9 +126,10 @@ moesim_code moesim_fit_gpu(moesim_fitting *f, moesim_error *err)
         return code;
     const double launch = fmax(moesim_gathered_median(&hits), 0.0), arrival = fmax(moesim_gathered_median(&moved), 0.0);
     moesim_fit_set(&f->profile->gpu_launch, launch, hits.samples, moesim_gathered_spread(&hits), residual_of(&hits, launch),
-                   "what events with hits take beyond sync and computing");
+                   "what events with hits take beyond sync and computing%s", none_if(moesim_gathered_median(&hits)));
     moesim_fit_set(&f->profile->gpu_arrival, arrival, moved.samples, moesim_gathered_spread(&moved),
-                   residual_of(&moved, arrival), "what events with 1 to 8 copies take beyond sync, copies and computing");
+                   residual_of(&moved, arrival), "what events with copies take beyond sync, copies and computing%s",
+                   none_if(moesim_gathered_median(&moved)));
     moesim_fit_set(&f->profile->gpu.facts, 0.0, grouped.samples, moesim_gathered_spread(&grouped), 0.5 * apart,
                    "grouped calls; the sweeps differ by at most %.1f %%", 100.0 * apart);
     return MOESIM_OK;

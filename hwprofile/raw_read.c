@@ -305,10 +305,18 @@ static moesim_code check_points(const reader *r, uint32_t most, moesim_error *er
 {
     void *sorted = NULL;
     uint64_t begin = 0;
+    size_t points[MOESIM_RAW_SWEEPS] = { 0 };
     moesim_code code = moesim_alloc(most, sizeof(double), "raw samples", &sorted, err);
-    for (size_t i = 0; i < r->raw->num_points && code == MOESIM_OK; i++)
+    for (size_t i = 0; i < r->raw->num_points && code == MOESIM_OK; i++) {
         code = check_point(r, i, &begin, sorted, err);
+        if (code == MOESIM_OK)
+            points[r->raw->point[i].sweep]++;
+    }
     free(sorted);
+    for (uint32_t sweep = 0; sweep < MOESIM_RAW_SWEEPS && code == MOESIM_OK; sweep++)
+        if (points[sweep] == 0)
+            code = moesim_fail(err, MOESIM_E_FORMAT, "%s: /points/sweep has no %u: both sweeps are needed, to tell whether the "
+                               "machine did the same twice; " REMEDY, r->file.path, sweep);
     return code;
 }
 

@@ -122,6 +122,20 @@ static void break_hidden(void) { raw.hidden = 0; }
 static void break_bytes(void) { raw.expert_bytes += 2; }
 static void break_model(void) { raw.model[0] = '\0'; }
 static void break_all(void) { raw.num_points = 0; }
+static void break_second(void)
+{
+    size_t n = 0, samples = 0;
+    for (size_t i = 0; i < raw.num_points; i++) {
+        if (raw.point[i].sweep == 1)
+            continue;
+        raw.point[n] = raw.point[i];
+        memmove(raw.sample + samples, raw.sample + raw.point[i].begin, raw.point[i].n * sizeof *raw.sample);
+        raw.point[n].begin = samples;
+        samples += raw.point[n++].n;
+    }
+    raw.num_points = n;
+    raw.num_samples = samples;
+}
 
 START_TEST(rules)
 {
@@ -147,6 +161,7 @@ START_TEST(rules)
         { break_bytes, "attribute expert_bytes is not 6" },
         { break_model, "attribute model is missing, empty" },
         { break_all, "/points/kind has 0 rows, 1 to 4096 are allowed" },
+        { break_second, "/points/sweep has no 1: both sweeps are needed" },
     };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         moesim_error err = MOESIM_ERROR_INIT;
