@@ -238,13 +238,20 @@ static moesim_code fail_write(const moesim_output *o, int reason, moesim_error *
     return moesim_fail(err, MOESIM_E_IO, "cannot write '%s': %s; nothing was kept", o->target, why);
 }
 
-/* 0, or the errno of the first thing that failed (EIO where stdio has forgotten it). */
+/* stdio forgets what an earlier write failed of, and a disk that was full then is full now: one byte more tells, in a file that
+ * is thrown away or behind a gap. */
+static int ask_again(FILE *stream)
+{
+    return write(fileno(stream), "\n", 1) < 0 ? errno : EIO;
+}
+
+/* 0, or the errno of the first thing that failed (EIO where nobody knows it any more). */
 static int finish_stream(moesim_output *o)
 {
     errno = 0;
     const bool earlier = ferror(o->stream) != 0;
     if (fflush(o->stream) != 0 || earlier)
-        return errno != 0 ? errno : EIO;
+        return errno != 0 ? errno : ask_again(o->stream);
     if (o->slot == NULL)
         return 0;
     return fsync(fileno(o->stream)) != 0 ? errno : 0;

@@ -3,6 +3,7 @@
  * Safe output files: all or nothing, whatever fails.
  */
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
@@ -170,26 +171,31 @@ START_TEST(failed_write_keeps_nothing)
     const moesim_code code = moesim_output_commit(&out, &err);
     ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &old), 0);
     ck_assert_int_eq(code, MOESIM_E_IO);
-    ck_assert_ptr_nonnull(strstr(err.text, "cannot write 'x'"));
-    ck_assert_ptr_nonnull(strstr(err.text, "nothing was kept"));
+    ck_assert_str_eq(err.text, "cannot write 'x': File too large; nothing was kept");
     check_content("x", "old");
     ck_assert_int_eq(files(), 1);
     leave();
 }
 END_TEST
 
+/* The reason is known also where a write in the middle failed, of which stdio keeps no errno. */
 START_TEST(full_standard_output_is_an_error)
 {
-    moesim_output *out = NULL;
-    moesim_error err = MOESIM_ERROR_INIT;
+    static const char line[] = "a line of sixty-four characters, of which many make a buffer full";
     if (access("/dev/full", W_OK) != 0)
         return;
-    ck_assert_ptr_nonnull(freopen("/dev/full", "w", stdout));
-    ck_assert_int_eq(moesim_output_open("-", &out, &err), MOESIM_OK);
-    ck_assert_ptr_eq(moesim_output_stream(out), stdout);
-    fputs("text", moesim_output_stream(out));
-    ck_assert_int_eq(moesim_output_commit(&out, &err), MOESIM_E_IO);
-    ck_assert_str_eq(err.text, "cannot write to standard output: No space left on device");
+    for (int lines = 1; lines <= 1000; lines += 999) {
+        moesim_output *out = NULL;
+        moesim_error err = MOESIM_ERROR_INIT;
+        ck_assert_ptr_nonnull(freopen("/dev/full", "w", stdout));
+        ck_assert_int_eq(moesim_output_open("-", &out, &err), MOESIM_OK);
+        ck_assert_ptr_eq(moesim_output_stream(out), stdout);
+        for (int i = 0; i < lines; i++)
+            fputs(line, moesim_output_stream(out));
+        errno = 0;
+        ck_assert_int_eq(moesim_output_commit(&out, &err), MOESIM_E_IO);
+        ck_assert_str_eq(err.text, "cannot write to standard output: No space left on device");
+    }
 }
 END_TEST
 
