@@ -55,16 +55,23 @@ static moesim_code check_memory(const moesim_device_config *c, const moesim_devi
     return moesim_memory_check("host memory", what, s->slots + s->pool + small, both, "lower --host-pool, or --cache", err);
 }
 
+/* Link or gpu. Where CPUs are few each is pinned, `from_end` CPUs before the end of those allowed, so that they never wait for
+ * each other: whom the system puts beside whom would change from event to event. CPU experts then share a CPU with the link
+ * first, which the measurement of both together shows. */
+static moesim_code start_thread(struct host_device *d, const moesim_cpu_places *places, bool few, uint32_t from_end,
+                                moesim_cpu_team **out, moesim_error *err)
+{
+    char cpu[16] = "none";
+    if (few && places->pinned && places->allowed >= from_end)
+        snprintf(cpu, sizeof cpu, "%u", places->cpu[places->allowed - from_end]);
+    const moesim_cpu_config one = { .threads = 1, .isa = moesim_cpu_team_isa(d->team), .cpus = cpu };
+    return moesim_cpu_team_create(&one, d->config.hidden, d->config.intermediate, 1, out, err);
+}
+
 static moesim_code start_threads(struct host_device *d, moesim_error *err)
 {
     const moesim_device_config *c = &d->config;
     moesim_code code = moesim_cpu_team_create(&c->cpu, c->hidden, c->intermediate, c->max_rows, &d->team, err);
-    if (code != MOESIM_OK)
-        return code;
-    const moesim_cpu_config one = { .threads = 1, .isa = moesim_cpu_team_isa(d->team), .cpus = "none" };
-    code = moesim_cpu_team_create(&one, c->hidden, c->intermediate, 1, &d->link, err);
-    if (code == MOESIM_OK)
-        code = moesim_cpu_team_create(&one, c->hidden, c->intermediate, 1, &d->gpu, err);
     if (code != MOESIM_OK)
         return code;
     moesim_cpu_places places;
@@ -72,6 +79,11 @@ static moesim_code start_threads(struct host_device *d, moesim_error *err)
     if (code != MOESIM_OK)
         return code;
     const bool few = places.allowed < moesim_cpu_team_threads(d->team) + OTHER_THREADS;
+    code = start_thread(d, &places, few, 2, &d->link, err);
+    if (code == MOESIM_OK)
+        code = start_thread(d, &places, few, 1, &d->gpu, err);
+    if (code != MOESIM_OK)
+        return code;
     d->spin_ns[0] = places.allowed < 2 ? SPIN_NS : SPIN_LONG_NS;
     d->spin_ns[1] = few ? SPIN_NS : SPIN_LONG_NS;
     if (few) {
@@ -79,7 +91,7 @@ static moesim_code start_threads(struct host_device *d, moesim_error *err)
         moesim_cpu_team_spin(d->link, SPIN_NS);
         moesim_cpu_team_spin(d->gpu, SPIN_NS);
     }
-    return moesim_cpu_kernel_find(one.isa, &d->kernel, err);
+    return moesim_cpu_kernel_find(moesim_cpu_team_isa(d->team), &d->kernel, err);
 }
 
 static bool allocate(struct host_device *d)
@@ -196,8 +208,9 @@ static bool host_fact(moesim_device *device, size_t i, moesim_device_fact *out)
         return moesim_host_fact(d->team, i - own, out);
     out->key = keys[i];
     switch (i) {
-    case 0: snprintf(out->value, sizeof out->value, "host: its memory is host memory, its processor one thread"); break;
-    case 1: snprintf(out->value, sizeof out->value, "one copying thread"); break;
+    case 0: snprintf(out->value, sizeof out->value, "host: its memory is host memory, its processor one thread (CPU: %s)",
+                     moesim_cpu_team_cpus(d->gpu)); break;
+    case 1: snprintf(out->value, sizeof out->value, "one copying thread (CPU: %s)", moesim_cpu_team_cpus(d->link)); break;
     case 2: snprintf(out->value, sizeof out->value, "no"); break;
     case 3: snprintf(out->value, sizeof out->value, "%u", d->config.slots); break;
     case 4: snprintf(out->value, sizeof out->value, "%u", d->config.pool); break;

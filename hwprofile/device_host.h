@@ -3,6 +3,9 @@
  * The host device between its files. Its memory is host memory, its link is one copying thread, its processor ("gpu") another
  * thread with the CPU kernel; CPU experts run on the team. The driver is who calls. Private to hwprofile/.
  *
+ * Where there are fewer CPUs than these threads (the team's, both of these, the driver), link and gpu are pinned to the last
+ * two CPUs, unless the team is not pinned: on two CPUs the gpu has one for itself, link and CPU experts share the other.
+ *
  * One event is in flight at most. Counters of struct host_progress only grow within it; whoever waits for one sleeps after a
  * short spin. Fields of an event are written by the driver while both threads wait.
  */
@@ -75,6 +78,9 @@ struct host_device {
 
 #define HOST_SCRATCH 65536u      /* bytes */
 #define HOST_BATCH 64u           /* tokens of one pass over weights */
+
+/* device_host_copy.c: memcpy past the caches, where the machine can; done, for every thread, when it returns. */
+void moesim_host_copy(void *to, const void *from, size_t bytes);
 
 /* device_host_event.c: what one event is made of, on any of the threads. */
 void moesim_host_advance(struct host_device *d, uint32_t *counter);

@@ -50,12 +50,12 @@ static void copy_expert(struct host_device *d, const moesim_device_expert *e)
 {
     const uint64_t begin = moesim_clock_ns();
     const uint16_t *from = d->pool + e->pool * d->sizes.weights;
-    memcpy(d->slots + e->slot * d->sizes.weights, from, d->sizes.expert);
+    moesim_host_copy(d->slots + e->slot * d->sizes.weights, from, d->sizes.expert);
     if (d->config.bandwidth_cap > 0.0) {
         const uint64_t until = begin + (uint64_t)((double)d->sizes.expert / d->config.bandwidth_cap * 1e9);
         const size_t piece = d->sizes.expert < HOST_SCRATCH ? d->sizes.expert : HOST_SCRATCH;
         while (moesim_clock_ns() < until)
-            memcpy(d->scratch, from, piece);
+            moesim_host_copy(d->scratch, from, piece);
     }
 }
 

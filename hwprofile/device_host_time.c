@@ -46,7 +46,7 @@ static void copy_round(struct copying *c)
         size_t n = left;
         n = n < d->sizes.pool - c->from ? n : d->sizes.pool - c->from;
         n = n < d->sizes.slots - c->to ? n : d->sizes.slots - c->to;
-        memcpy((char *)d->slots + c->to, (const char *)d->pool + c->from, n);
+        moesim_host_copy((char *)d->slots + c->to, (const char *)d->pool + c->from, n);
         c->from = c->from + n < d->sizes.pool ? c->from + n : 0;
         c->to = c->to + n < d->sizes.slots ? c->to + n : 0;
         left -= n;
