@@ -200,6 +200,7 @@ static moesim_code measure(const moesim_measure_settings *s, moesim_raw *raw, mo
     name_model(s, &geometry, model);
     const moesim_measure_params params = { .ops = ops, .config = &config, .model = model,
                                            .cpu = &moesim_measure_cpu_real, .quick = s->quick, .skip_other = s->other == 0,
+                                           .rounds = (uint32_t)s->rounds,
                                            .progress = show, .context = &p };
     code = explain(moesim_measure(&params, raw, err), &config, err);
     if (p.begun)

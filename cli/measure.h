@@ -11,7 +11,7 @@ typedef struct moesim_measure_settings {
     const char *device, *as, *output, *isa, *cpus;
     bool quick, allow_pageable;
     int other;                   /* 0 off, 1 on, which is the default: MOESIM_MEASURE_DEFAULTS */
-    uint64_t threads, index, context, hidden, intermediate, host_pool, gpu_memory;
+    uint64_t threads, rounds, index, context, hidden, intermediate, host_pool, gpu_memory;
 } moesim_measure_settings;
 
 #define MOESIM_MEASURE_DEFAULTS { .other = 1 }

@@ -17,6 +17,9 @@ const moesim_arg moesim_measure_args[] = {
       .help = "Where the raw samples go: HDF5, complete or not at all." },
     { .name = "quick", .type = MOESIM_ARG_FLAG, .offset = AT(quick),
       .help = "Fewer points and 10 samples each instead of 30, for a first look; a profile fitted to them is provisional." },
+    { .name = "rounds", .type = MOESIM_ARG_U64, .offset = AT(rounds), .value = "N", .min = 1, .max = 30,
+      .help = "Go through all points so often in each of the two sweeps, with a share of the samples each time: spreads the "
+              "samples of every point over the whole sweep, for a machine that others disturb. 1 is the default." },
     { .name = "threads", .type = MOESIM_ARG_U64, .offset = AT(threads), .value = "N", .min = 1, .max = 256,
       .help = "Most CPU threads; one a physical core that this process may use is the default. Fewer are measured too." },
     { .name = "isa", .type = MOESIM_ARG_STRING, .offset = AT(isa), .value = "NAME",

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Goes through the table of measurements: warming, sampling, two sweeps.
+ * Goes through the table of measurements: warming, sampling, two sweeps, each in one or several rounds.
  */
 #include "hwprofile/measure.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@
 
 #define SAMPLES 30u
 #define QUICK_SAMPLES 10u
+#define MOST_SAMPLES (2 * SAMPLES)           /* of a point: each round takes its share, rounded up */
 #define BATCH 5u                 /* samples of one median while warming */
 #define AGREE 0.02
 #define WARM_SECONDS 0.3
@@ -29,6 +31,7 @@ typedef struct run {
     moesim_bench bench;
     moesim_raw *raw;
     moesim_plan *plan;           /* of each measurement, parallel to the table */
+    uint32_t rounds;
     size_t done, total;
 } run;
 
@@ -38,12 +41,13 @@ uint32_t moesim_measure_rows(uint32_t top_k)
     return rows < MOESIM_MEASURE_TOKENS ? MOESIM_MEASURE_TOKENS : rows > MOESIM_DEVICE_ROWS_MAX ? MOESIM_DEVICE_ROWS_MAX : rows;
 }
 
-/* A point under way. */
+/* A point of one sweep under way. */
 typedef struct point {
     const moesim_measurement *m;
     const moesim_raw_key *key;
-    uint32_t repeat, warm;
+    uint32_t repeat, warm, n;    /* n: samples so far */
     bool agreed;
+    double first[MOST_SAMPLES], second[MOST_SAMPLES];
 } point;
 
 static moesim_code sample(run *r, const point *p, double value[2], moesim_error *err)
@@ -57,14 +61,22 @@ static moesim_code sample(run *r, const point *p, double value[2], moesim_error 
     return code;
 }
 
+/* Thrown away: the first one wakes clocks and links. */
+static moesim_code wake(run *r, point *p, moesim_error *err)
+{
+    double value[2];
+    p->warm++;
+    return sample(r, p, value, err);
+}
+
 static moesim_code choose_repeat(run *r, point *p, moesim_error *err)
 {
     double value[2];
     p->repeat = 1;
-    moesim_code code = sample(r, p, value, err);
-    if (code == MOESIM_OK)       /* the first one wakes clocks and links */
+    moesim_code code = wake(r, p, err);
+    if (code == MOESIM_OK)
         code = sample(r, p, value, err);
-    p->warm = 2;
+    p->warm++;
     if (code == MOESIM_OK && p->m->work > 0.0 && value[0] > 0.0) {
         const double n = ceil(p->m->work / value[0]);
         p->repeat = n < 1.0 ? 1 : n > MOST_REPEAT ? MOST_REPEAT : (uint32_t)n;
@@ -93,56 +105,88 @@ static moesim_code warm(run *r, point *p, moesim_error *err)
     return MOESIM_OK;
 }
 
-static moesim_code measure_point(run *r, const moesim_measurement *m, const moesim_raw_key *key, uint32_t sweep,
-                                 moesim_error *err)
+/* This round's samples of a point. */
+static moesim_code measure_point(run *r, point *p, moesim_error *err)
 {
-    double first[SAMPLES], second[SAMPLES], value[2];
-    const uint32_t n = r->params->quick ? QUICK_SAMPLES : SAMPLES;
-    point p = { .m = m, .key = key };
+    const uint32_t samples = r->params->quick ? QUICK_SAMPLES : SAMPLES, n = (samples + r->rounds - 1) / r->rounds;
     if (r->params->progress != NULL)
-        r->params->progress(r->params->context, r->done, r->total, m->what);
-    moesim_code code = choose_repeat(r, &p, err);
-    if (code == MOESIM_OK)
-        code = warm(r, &p, err);
+        r->params->progress(r->params->context, r->done, r->total, p->m->what);
+    moesim_code code = p->n == 0 ? choose_repeat(r, p, err) : wake(r, p, err);
+    if (code == MOESIM_OK && p->n == 0)
+        code = warm(r, p, err);
     for (uint32_t i = 0; i < n && code == MOESIM_OK; i++) {
-        code = sample(r, &p, value, err);
-        first[i] = value[0];
-        second[i] = value[1];
-    }
-    if (code == MOESIM_OK)
-        code = moesim_raw_add(r->raw, key, sweep, first, n, p.warm, p.agreed, err);
-    if (code == MOESIM_OK && m->second < MOESIM_RAW_KINDS) {
-        moesim_raw_key other = *key;
-        other.kind = m->second;
-        code = moesim_raw_add(r->raw, &other, sweep, second, n, p.warm, p.agreed, err);
+        double value[2];
+        code = sample(r, p, value, err);
+        p->first[p->n] = value[0];
+        p->second[p->n++] = value[1];
     }
     r->done++;
     return code;
 }
 
-static moesim_code plan_all(run *r, bool other, moesim_error *err)
+static moesim_code keep(run *r, const point *p, uint32_t sweep, moesim_error *err)
+{
+    moesim_code code = moesim_raw_add(r->raw, p->key, sweep, p->first, p->n, p->warm, p->agreed, err);
+    if (code == MOESIM_OK && p->m->second < MOESIM_RAW_KINDS) {
+        moesim_raw_key other = *p->key;
+        other.kind = p->m->second;
+        code = moesim_raw_add(r->raw, &other, sweep, p->second, p->n, p->warm, p->agreed, err);
+    }
+    return code;
+}
+
+static moesim_code plan_all(run *r, bool other, size_t *points, moesim_error *err)
 {
     moesim_code code = MOESIM_OK;
+    *points = 0;
     for (size_t i = 0; moesim_measurements[i].what != NULL && code == MOESIM_OK; i++) {
-        if (moesim_measurements[i].other != other)
-            continue;
         r->plan[i].n = 0;
-        code = moesim_measurements[i].plan(&r->bench, &r->plan[i], err);
-        r->total += MOESIM_RAW_SWEEPS * r->plan[i].n;
+        if (moesim_measurements[i].other == other)
+            code = moesim_measurements[i].plan(&r->bench, &r->plan[i], err);
+        *points += r->plan[i].n;
+    }
+    r->total += MOESIM_RAW_SWEEPS * r->rounds * *points;
+    return code;
+}
+
+static void begin_sweep(run *r, point *p)
+{
+    for (size_t i = 0; moesim_measurements[i].what != NULL; i++)
+        for (size_t k = 0; k < r->plan[i].n; k++, p++) {
+            p->m = &moesim_measurements[i];
+            p->key = &r->plan[i].key[k];
+            p->repeat = p->warm = p->n = 0;
+            p->agreed = false;
+        }
+}
+
+static moesim_code measure_round(run *r, point *p, size_t points, moesim_error *err)
+{
+    moesim_code code = MOESIM_OK;
+    for (size_t i = 0; i < points && code == MOESIM_OK; i++) {
+        if (i == 0 || p[i].m != p[i - 1].m)
+            r->bench.filled = false;         /* other measurements may have used the slots */
+        code = measure_point(r, &p[i], err);
     }
     return code;
 }
 
 static moesim_code sweep_all(run *r, bool other, moesim_error *err)
 {
-    moesim_code code = plan_all(r, other, err);
-    for (uint32_t sweep = 0; sweep < MOESIM_RAW_SWEEPS; sweep++) {
-        for (size_t i = 0; moesim_measurements[i].what != NULL; i++) {
-            r->bench.filled = false;         /* other measurements may have used the slots */
-            for (size_t k = 0; moesim_measurements[i].other == other && k < r->plan[i].n && code == MOESIM_OK; k++)
-                code = measure_point(r, &moesim_measurements[i], &r->plan[i].key[k], sweep, err);
-        }
+    size_t points;
+    void *memory = NULL;
+    moesim_code code = plan_all(r, other, &points, err);
+    if (code == MOESIM_OK)
+        code = moesim_alloc(points, sizeof(point), "the points of a sweep", &memory, err);
+    point *const p = memory;
+    for (uint32_t sweep = 0; sweep < MOESIM_RAW_SWEEPS && code == MOESIM_OK; sweep++) {
+        begin_sweep(r, p);
+        for (uint32_t round = 0; round < r->rounds && code == MOESIM_OK; round++)
+            code = measure_round(r, p, points, err);
+        for (size_t i = 0; i < points && code == MOESIM_OK; i++)
+            code = keep(r, &p[i], sweep, err);
     }
+    free(memory);
     return code;
 }
 
@@ -162,6 +206,10 @@ static void note_facts(run *r)
     moesim_device_fact fact;
     for (size_t i = 0; r->bench.ops->fact(r->bench.device, i, &fact); i++)
         moesim_raw_add_fact(r->raw, fact.key, fact.value);
+    char rounds[16];
+    snprintf(rounds, sizeof rounds, "%u", r->rounds);
+    if (r->rounds > 1)
+        moesim_raw_add_fact(r->raw, "rounds", rounds);
 }
 
 /* One device from open to close. Facts are asked for after the work: some hold under load only. */
@@ -229,12 +277,16 @@ moesim_code moesim_measure(const moesim_measure_params *params, moesim_raw *out,
     void *memory = NULL;
     const moesim_device_config *config = params->config;
     moesim_raw_init(out);
+    if (params->rounds > MOESIM_MEASURE_ROUNDS)
+        return moesim_fail(err, MOESIM_E_USAGE, "a sweep is measured in at most %u rounds, not %u", MOESIM_MEASURE_ROUNDS,
+                           params->rounds);
     moesim_code code = moesim_alloc(1, sizeof(run), "a measurement", &memory, err);
     if (code != MOESIM_OK)
         return code;
     run *r = memory;
     r->params = params;
     r->raw = out;
+    r->rounds = params->rounds > 0 ? params->rounds : 1;
     r->bench.ops = params->ops;
     r->bench.cpu = params->cpu;
     r->bench.config = *config;

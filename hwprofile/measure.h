@@ -25,6 +25,7 @@ typedef struct moesim_measure_cpu {
 extern const moesim_measure_cpu moesim_measure_cpu_real;
 
 #define MOESIM_MEASURE_TOKENS 64u            /* most of one CPU expert */
+#define MOESIM_MEASURE_ROUNDS 30u            /* most of one sweep: a sample of each point a round */
 
 typedef struct moesim_measure_params {
     const moesim_device_ops *ops;
@@ -32,9 +33,13 @@ typedef struct moesim_measure_params {
     const char *model;
     const moesim_measure_cpu *cpu;           /* &moesim_measure_cpu_real */
     bool quick;                              /* fewer points, 10 samples each */
+    uint32_t rounds;                         /* a sweep goes through all points so often, 1 to MOESIM_MEASURE_ROUNDS, with its
+                                              * share of samples each time; 0: 1. More spread the samples of a point over
+                                              * the whole sweep, so that a machine which others disturb is seen as it is in
+                                              * the mean, and all points alike */
     bool skip_other;                         /* neither `other` nor head; also where the geometry lacks sizes */
     double window;                           /* seconds that link and CPU are loaded together for a sample; 0: 0.01 */
-    /* Called before each point; may be NULL. total counts both sweeps. */
+    /* Called before each point; may be NULL. total counts the rounds of both sweeps. */
     void (*progress)(void *context, size_t done, size_t total, const char *what);
     void *context;
 } moesim_measure_params;

@@ -141,7 +141,7 @@ static moesim_code fake_work(moesim_device *device, const moesim_device_work *wo
         check_expert(&work->moved[i], work->num_rows);
     if (work->n_moved > 0) {
         const double each = fake_grouped(1, work->moved[0].tokens);
-        seconds = fake.arrival + fmax(work->n_moved * copy + each, copy + work->n_moved * each);
+        seconds = fake.arrival + fmax(work->n_moved * copy + each, copy + work->n_moved * each) + work->n_moved * fake.beside;
     }
     for (uint32_t i = 0; i < work->n_cpu; i++)
         check_expert(&work->cpu[i], work->num_rows);
@@ -166,7 +166,7 @@ static moesim_code fake_time_copy(moesim_device *device, size_t bytes, bool pinn
     (void)device;
     need(repeat >= 1);
     need(streams == 1 || streams == 2);
-    machine.drift = fake.drifts ? (machine.drift > 0.0 ? machine.drift * 1.05 : 1.0) : 1.0;
+    machine.drift = machine.drift > 0.0 ? machine.drift * (1.0 + fake.drifts) : 1.0;
     *seconds = noisy(copy_seconds((double)bytes)) * (pinned ? 1.0 : 4.0) * (fake_copies < fake.slow_calls ? 2.0 : 1.0) *
                machine.drift;
     fake_copies++;

@@ -19,12 +19,12 @@ struct fake_costs {
     double step, combine, cpu_first, cpu_more;   /* one expert: first + more · (tokens − 1), all threads */
     double late;                         /* the CPU's share starts so much later beside hits */
     double gpu_first, gpu_expert, gpu_token;     /* grouped: first + experts · (expert + token · tokens) */
-    double launch, arrival;       /* of hits; what follows a copy */
+    double launch, arrival, beside;      /* of hits; what follows a copy; what a copy and a computation take from each other */
     double sync, other, other_host, head;
     double noise;                /* relative, uniform within ± it */
     double wild;                 /* chance that a sample takes five times as long */
     unsigned slow_calls;         /* the first calls of time_copy take twice as long */
-    bool drifts;                 /* each call of time_copy takes 5 % longer than the one before */
+    double drifts;               /* each call of time_copy takes longer than the one before by this share */
     const char *broken;          /* this function fails: "time_grouped", "open", "load_end", … */
 };
 

@@ -89,11 +89,47 @@ START_TEST(warming)
 }
 END_TEST
 
+/* A sweep in rounds: no fewer samples of each point, warmed once and woken in every later round, and spread over the sweep. */
+START_TEST(rounds)
+{
+    moesim_error err = MOESIM_ERROR_INIT;
+    fake = fake_usual;
+    const moesim_device_config config = fake_config();
+    moesim_measure_params params = { .ops = &fake_ops, .config = &config, .model = "m", .cpu = &fake_cpu, .quick = true,
+                                     .rounds = 4, .window = 1e-6 };
+    size_t before = 0;
+    ck_assert_msg(moesim_measure(&params, &raw, &err) == MOESIM_OK, "%s", err.text);
+    for (size_t i = 0; i < raw.num_points; i++) {
+        ck_assert_uint_eq(raw.point[i].n, 12);   /* 10 in four rounds: 3 each */
+        ck_assert_uint_eq(raw.point[i].warm, 2 + 2 * 5 + 3);
+    }
+    before = raw.num_points;
+    ck_assert_str_eq(moesim_raw_find_fact(&raw, "rounds"), "4");
+    moesim_raw_fini(&raw);
+    params.rounds = 0;
+    ck_assert_msg(moesim_measure(&params, &raw, &err) == MOESIM_OK, "%s", err.text);
+    ck_assert_uint_eq(raw.num_points, before);
+    moesim_raw_fini(&raw);
+    params.rounds = MOESIM_MEASURE_ROUNDS + 1;
+    ck_assert_int_eq(moesim_measure(&params, &raw, &err), MOESIM_E_USAGE);
+    ck_assert_ptr_nonnull(strstr(err.text, "at most 30 rounds, not 31"));
+    params.rounds = 2;
+    fake.drifts = 1e-3;
+    ck_assert_msg(moesim_measure(&params, &raw, &err) == MOESIM_OK, "%s", err.text);
+    const double *first = raw.sample + raw.point[0].begin;
+    ck_assert_uint_eq(raw.point[0].key.kind, MOESIM_RAW_COPY);
+    ck_assert_uint_eq(raw.point[1].key.kind, MOESIM_RAW_COPY);
+    ck_assert_double_eq_tol(first[4] / first[3], 1.001, 1e-6);
+    ck_assert_double_gt(first[5] / first[4], 1.015);     /* the other points' first round lies between */
+    moesim_raw_fini(&raw);
+}
+END_TEST
+
 /* What never settles is measured all the same, and says so. */
 START_TEST(unsettled)
 {
     fake = fake_usual;
-    fake.drifts = true;
+    fake.drifts = 0.05;
     moesim_error err = MOESIM_ERROR_INIT;
     fake.broken = "time_return";                 /* the second measurement: copies are all there */
     const moesim_device_config config = fake_config();
@@ -103,7 +139,7 @@ START_TEST(unsettled)
     ck_assert_uint_eq(raw.num_points, 0);
     ck_assert_uint_gt(fake_copies, 0);
     fake.broken = NULL;
-    fake.drifts = false;
+    fake.drifts = 0.0;
     fake.noise = 0.9;
     const moesim_device_config again = fake_config();
     const moesim_measure_params noisy = { .ops = &fake_ops, .config = &again, .model = "m", .cpu = &fake_cpu, .quick = true,
@@ -213,4 +249,4 @@ START_TEST(rows)
 }
 END_TEST
 
-RUN_TESTS("measure", full, quick, warming, unsettled, without_other, failures, no_time, small, rows)
+RUN_TESTS("measure", full, quick, warming, rounds, unsettled, without_other, failures, no_time, small, rows)
