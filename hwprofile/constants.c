@@ -36,6 +36,7 @@ const moesim_profile_spec moesim_profile_specs[] = {
     { "cpu.combine", "adding CPU results to the layer's output", MOESIM_SECONDS, false, MODEL, MODEL, AT(cpu_combine) },
     { "gpu.launch", "once per event with hits", MOESIM_SECONDS, false, MODEL, MODEL, AT(gpu_launch) },
     { "gpu.arrival", "from the end of a copy to the start of its expert", MOESIM_SECONDS, false, 0, MODEL, AT(gpu_arrival) },
+    { "gpu.moved", "what a copy takes from the computation beside it", MOESIM_SECONDS, false, 0, MODEL, AT(gpu_moved) },
     { "other.gpu", "attention, router and shared expert of a layer", MOESIM_SECONDS, false, MODEL, MODEL, AT(other_gpu) },
     { "other.host", "host overhead of a layer", MOESIM_SECONDS, false, MODEL, MODEL, AT(other_host) },
     { "sync", "routing to the host and launch, per layer", MOESIM_SECONDS, false, MODEL, MODEL, AT(sync) },

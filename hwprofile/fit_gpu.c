@@ -2,12 +2,16 @@
  *
  * The GPU. Grouped calls are timed with work queued before them, so that launching does not show; whole events show it. What
  * hits take beyond the table is the launch. What follows a copy beyond the table (its end noticed, launching, adding up) is a
- * latency of each moved expert, which the one that is computed before it hides: the arrival.
+ * latency of each moved expert, which the one that is computed before it hides: the arrival. What one moved expert more adds
+ * to an event beyond the longer of its copy and its computation is what they take from each other.
  */
 #include <math.h>
 #include <string.h>
 
 #include "hwprofile/fit_parts.h"
+
+#define LEAST_POINTS 3u          /* of a line */
+#define NOISE 0.03               /* a slope that is so much steeper shows something */
 
 static bool axis_add(double *axis, uint32_t *n, double value)
 {
@@ -63,8 +67,51 @@ static double pure(const moesim_fitting *f, double experts, double tokens)
  * whichever is longer is waited for m times. What an arrival takes is added once. */
 static double without_arrival(const moesim_fitting *f, const moesim_raw_point *p)
 {
-    const double m = p->key.experts, each = pure(f, 1.0, p->key.tokens);
+    const double m = p->key.experts, each = pure(f, 1.0, p->key.tokens) + f->profile->gpu_moved.value;
     return f->profile->sync.value + fmax(m * f->copy + each, f->copy + m * each);
+}
+
+/* How many different numbers of experts there are: 2 at least make a slope. */
+static bool has_slope(const moesim_gathered *g)
+{
+    size_t i = 0;
+    while (i < g->n && g->x[i] == g->x[0])
+        i++;
+    return g->n >= LEAST_POINTS && i < g->n;
+}
+
+/* What each moved expert adds to an event beyond the longer of one copy and one computation: all events are made ones of the
+ * number of tokens for which that is least. */
+static double beyond_the_longer(const moesim_fitting *f, moesim_gathered *g, moesim_line *line)
+{
+    double least = INFINITY;
+    for (size_t i = 0; i < f->raw->num_points; i++)
+        if (f->raw->point[i].key.kind == MOESIM_RAW_EVENT_MOVED)
+            least = fmin(least, fmax(f->copy, pure(f, 1.0, f->raw->point[i].key.tokens)));
+    for (size_t i = 0; i < f->raw->num_points; i++) {
+        const moesim_raw_point *p = &f->raw->point[i];
+        if (p->key.kind == MOESIM_RAW_EVENT_MOVED)
+            moesim_gather(g, p, p->key.experts,
+                          p->median - p->key.experts * (fmax(f->copy, pure(f, 1.0, p->key.tokens)) - least));
+    }
+    if (!has_slope(g) || moesim_fit_line(g->x, g->y, g->n, line, NULL) != MOESIM_OK)
+        return NAN;
+    return line->b > (1.0 + NOISE) * least ? line->b - least : 0.0;
+}
+
+/* A link that copies slower beside the GPU looks the same as a GPU that computes slower beside the link, and events are as
+ * long either way. Where copies are the longer ones, `--copies events` has put it into them. */
+static void fit_moved(moesim_fitting *f)
+{
+    moesim_gathered g = { .n = 0 };
+    moesim_line line = { .residual = 0.0 };
+    const double moved = beyond_the_longer(f, &g, &line);
+    if (isnan(moved))
+        moesim_fit_set(&f->profile->gpu_moved, 0.0, 0, NAN, NAN, "events with copies tell no slope");
+    else
+        moesim_fit_set(&f->profile->gpu_moved, moved, g.samples, moesim_gathered_spread(&g), line.residual,
+                       "what one more copy adds to an event beyond itself and its computation%s",
+                       moved > 0.0 ? "" : ": nothing that shows");
 }
 
 /* Events of one kind: what each takes beyond its known parts. */
@@ -116,8 +163,10 @@ moesim_code moesim_fit_gpu(moesim_fitting *f, moesim_error *err)
     moesim_gathered grouped = { .n = 0 }, hits = { .n = 0 }, moved = { .n = 0 };
     double apart = NAN;
     moesim_code code = pure_table(f, &grouped, &apart, err);
-    if (code == MOESIM_OK)
+    if (code == MOESIM_OK) {
         raise_table(&f->profile->gpu);
+        fit_moved(f);
+    }
     if (code == MOESIM_OK)
         code = gather_events(f, MOESIM_RAW_EVENT_HITS, &hits, "gpu.launch: events with hits", err);
     if (code == MOESIM_OK)

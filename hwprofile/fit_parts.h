@@ -52,7 +52,7 @@ moesim_code moesim_fit_lacks(const moesim_fitting *f, moesim_error *err, const c
 moesim_code moesim_fit_link(moesim_fitting *f, moesim_error *err);       /* link, return */
 moesim_code moesim_fit_fixed(moesim_fitting *f, moesim_error *err);      /* sync, other, head, policy */
 moesim_code moesim_fit_cpu(moesim_fitting *f, moesim_error *err);        /* cpu.step, cpu.table, cpu.combine */
-moesim_code moesim_fit_gpu(moesim_fitting *f, moesim_error *err);        /* gpu.table, gpu.launch, gpu.arrival */
+moesim_code moesim_fit_gpu(moesim_fitting *f, moesim_error *err);        /* gpu: table, launch, arrival, moved */
 moesim_code moesim_fit_dram(moesim_fitting *f, moesim_error *err);       /* dram.bandwidth */
 moesim_code moesim_fit_late(moesim_fitting *f, moesim_error *err);       /* cpu.step as events have it */
 

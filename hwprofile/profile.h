@@ -75,6 +75,7 @@ typedef struct moesim_profile {
     moesim_constant cpu_combine;             /* s to add CPU results to the layer's output */
     moesim_constant gpu_launch;              /* g0: s once per event with hits */
     moesim_constant gpu_arrival;             /* a: s from the end of a copy to the start of its expert; 0 where not given */
+    moesim_constant gpu_moved;               /* c: s of GPU work that a copy (of gpu.table's size) adds; 0 where not given */
     moesim_constant other_gpu, other_host;   /* s per layer: attention, router, shared expert; host overhead */
     moesim_constant sync;                    /* s per layer: routing to the host, launch */
     moesim_constant head;                    /* s per pass: LM head and decoder */

@@ -148,7 +148,7 @@ moesim_code moesim_cost_rows_create(const moesim_profile *f, uint32_t max_rows, 
         moesim_alloc(experts, sizeof *r->at, what, (void **)&r->at, err) != MOESIM_OK)
         return err->code;
     for (uint32_t n = 0; n < n_tokens; n++) {
-        r->moved_s[n] = moesim_profile_gpu_s(f, 1, n, f->gpu.expert_bytes);
+        r->moved_s[n] = moesim_profile_gpu_s(f, 1, n, f->gpu.expert_bytes) + f->gpu_moved.value;
         r->cpu_s[n] = moesim_profile_cpu_s(f, n, f->cpu.expert_bytes);
     }
     if (rows_of(f) == 0)

@@ -22,7 +22,7 @@ typedef struct moesim_cost_size {
 /* Tables of a profile by whole tokens, for experts of their own bytes. No costing of the profile changes them. */
 typedef struct moesim_cost_rows {
     uint32_t max_tokens;
-    double *moved_s;             /* [max_tokens + 1] g(1, n) */
+    double *moved_s;             /* [max_tokens + 1] g(1, n) + c */
     double *cpu_s;               /* [max_tokens + 1] t(n) */
     double (*grouped_s)[2];      /* [num_experts of the table − 1][max_tokens + 1] two rows by tokens; NULL without a table */
     bool rising;                 /* nowhere is the last row below the one before, so that it is continued by its slope */
@@ -44,7 +44,7 @@ struct moesim_costing {
     double dram;                 /* B/s; infinite: not shared */
     double alpha;
     double other_gpu, other_host, sync, policy, head;
-    double launch, arrival, step, combine, return_alpha, return_bandwidth, hidden_bytes;
+    double launch, arrival, moved, step, combine, return_alpha, return_bandwidth, hidden_bytes;
     double paper_copy, paper_tau, paper_layer;
     moesim_cost_size *size;      /* [num_sizes] */
     const moesim_cost_size **layer;  /* [M] */
@@ -57,11 +57,12 @@ struct moesim_costing {
 /* Bilinear g(experts, tokens): tokens first, then experts, 1 ≤ experts ≤ MOST_EXPERTS. */
 double moesim_cost_grouped(const moesim_costing *c, const moesim_cost_size *size, uint32_t experts, double tokens);
 
-/* One moved expert after its arrival. */
+/* One moved expert after its arrival, with what its copy took from computing. */
 static inline double moesim_cost_moved(const moesim_costing *c, const moesim_cost_size *size, uint32_t tokens)
 {
     const moesim_cost_rows *r = c->rows;
-    return tokens <= r->max_tokens ? r->moved_s[tokens] * size->gpu_scale : moesim_cost_grouped(c, size, 1, tokens);
+    return tokens <= r->max_tokens ? r->moved_s[tokens] * size->gpu_scale
+                                   : moesim_cost_grouped(c, size, 1, tokens) + c->moved * size->gpu_scale;
 }
 
 /* One expert on the CPU. */

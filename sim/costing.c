@@ -66,6 +66,7 @@ static void set_constants(moesim_costing *c, const moesim_costing_params *p)
     c->head = switched(p, MOESIM_EFFECT_HEAD, f->head.value);
     c->launch = f->gpu_launch.value;
     c->arrival = f->gpu_arrival.value;
+    c->moved = f->gpu_moved.value;
     c->step = f->cpu_step.value;
     c->combine = f->cpu_combine.value;
     c->return_alpha = f->return_alpha.value;

@@ -3,31 +3,7 @@
  * From a machine with known costs over its raw samples back to the same costs: exact, noisy, with wild points; what is bound
  * from below only; what is missing.
  */
-#include <check.h>
-#include <math.h>
-#include <string.h>
-
-#include "tests/unit/base/runner.h"
-#include "tests/unit/measure/fake.h"
-
-#include "hwprofile/fit.h"
-
-static moesim_raw raw;
-static moesim_profile profile;
-
-static const char digest[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
-static const moesim_fit_options options = { .name = "fake", .path = "raw.h5", .digest = digest };
-
-static void fit_ok(const moesim_fit_options *o)
-{
-    moesim_error err = MOESIM_ERROR_INIT;
-    ck_assert_msg(moesim_fit(&raw, o, &profile, &err) == MOESIM_OK, "%s", err.text);
-}
-
-static void near(const char *what, double value, double wanted, double share)
-{
-    ck_assert_msg(fabs(value - wanted) <= share * wanted, "%s: %.9g, wanted %.9g", what, value, wanted);
-}
+#include "tests/unit/measure/fitting.h"
 
 /* Everything but DRAM. */
 static void all_near(double share)
@@ -199,64 +175,6 @@ START_TEST(some_slowed)
 }
 END_TEST
 
-/* Computing takes longer than copying: what follows a copy is told from it all the same. */
-START_TEST(slow_gpu)
-{
-    fake = fake_usual;
-    fake.gpu_first = 300e-6;
-    fake_measure(false, &raw);
-    fit_ok(&options);
-    for (uint32_t j = 0; j < profile.gpu.num_tokens; j++)
-        near("gpu.table[0]", profile.gpu.seconds[0][j], fake_grouped(1, profile.gpu.tokens[j]), 1e-3);
-    near("gpu.arrival", profile.gpu_arrival.value, fake.arrival, 0.02);
-    moesim_raw_fini(&raw);
-}
-END_TEST
-
-/* What follows a copy takes longer than the copy: it is a latency all the same, and no work of each expert. */
-START_TEST(long_arrival)
-{
-    fake = fake_usual;
-    fake.arrival = 300e-6;
-    fake_measure(false, &raw);
-    fit_ok(&options);
-    near("gpu.arrival", profile.gpu_arrival.value, fake.arrival, 1e-3);
-    near("gpu.launch", profile.gpu_launch.value, fake.launch, 1e-2);
-    near("gpu.table", profile.gpu.seconds[0][0], fake_grouped(1, 1), 1e-3);
-    ck_assert_double_le(profile.gpu_arrival.residual, 1e-3);
-    moesim_raw_fini(&raw);
-}
-END_TEST
-
-/* Less than nothing is no cost. */
-START_TEST(nothing_follows)
-{
-    fake = fake_usual;
-    fake.launch = fake.arrival = -3e-6;
-    fake_measure(false, &raw);
-    fit_ok(&options);
-    ck_assert_double_eq(profile.gpu_launch.value, 0.0);
-    ck_assert_double_eq(profile.gpu_arrival.value, 0.0);
-    moesim_raw_fini(&raw);
-}
-END_TEST
-
-/* Sixteen experts that seem to take half as long: no more than those of eight, and no less. */
-START_TEST(raised)
-{
-    fake = fake_usual;
-    fake_measure(false, &raw);
-    for (size_t i = 0; i < raw.num_points; i++)
-        if (raw.point[i].key.kind == MOESIM_RAW_GROUPED && raw.point[i].key.experts == 16)
-            fake_spoil(&raw, &raw.point[i], 0.5);
-    fit_ok(&options);
-    ck_assert_double_eq(profile.gpu.experts[3], 8.0);
-    for (uint32_t j = 0; j < profile.gpu.num_tokens; j++)
-        ck_assert_double_eq(profile.gpu.seconds[4][j], profile.gpu.seconds[3][j]);
-    moesim_raw_fini(&raw);
-}
-END_TEST
-
 START_TEST(fewer_threads)
 {
     moesim_fit_options o = options;
@@ -359,5 +277,5 @@ START_TEST(too_few)
 }
 END_TEST
 
-RUN_TESTS("fit", exact, as_file, noisy, one_wild_copy, one_wild_elsewhere, nothing_slowed, some_slowed, slow_gpu,
-          long_arrival, nothing_follows, raised, fewer_threads, copies_of_events, no_start, too_few)
+RUN_TESTS("fit", exact, as_file, noisy, one_wild_copy, one_wild_elsewhere, nothing_slowed, some_slowed, fewer_threads,
+          copies_of_events, no_start, too_few)

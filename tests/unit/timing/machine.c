@@ -97,6 +97,7 @@ void machine_random_profile(moesim_rng *rng, moesim_profile *out)
     for (int i = 0; i < 3; i++)
         out->cpu.seconds[i] = first + slope * out->cpu.tokens[i];
     out->gpu_arrival = constant(between(rng, 0, 6));
+    out->gpu_moved = constant(moesim_rng_below(rng, 2) == 0 ? 0 : between(rng, 0, 5));
     out->gpu.num_tokens = 3;
     out->gpu.tokens[2] = 4;
     for (int i = 0; i < 2; i++)

@@ -4,7 +4,7 @@
  * 900 bytes:
  *   link: α = 1, β = 100 B/s, so a copy takes 1 + 9 = 10; two rows go to the host and results come back in 1 + 2·10/10 = 3
  *   CPU: step 2, t(1) = 6, t(2) = 8, t(4) = 12 and 2 more for each token; combine 1
- *   GPU: g0 = 1; g(1, n) = 1 + n; g(3, n) = 2 + 2·n; in between linear; arrival 0
+ *   GPU: g0 = 1; g(1, n) = 1 + n; g(3, n) = 2 + 2·n; in between linear; arrival 0, moved 0
  *   other 5 on the GPU and 2 on the host, sync 1, policy 0.5: the gate is known at 8.5; head 4; DRAM far away
  */
 #ifndef MOESIM_TESTS_UNIT_TIMING_MACHINE_H
@@ -28,7 +28,7 @@ moesim_executor *machine_executor(const moesim_costing *costing, uint32_t max_pr
 moesim_parts machine_event(const moesim_profile *profile, double bandwidth, uint32_t effects, uint32_t staging,
                            const moesim_work *work);
 
-/* A machine of random constants: combine ≤ a + g(1, n), tables rise. */
+/* A machine of random constants: combine ≤ a + g(1, n) + c, tables rise. */
 void machine_random_profile(moesim_rng *rng, moesim_profile *out);
 
 /* A random event with its arrays. */

@@ -29,7 +29,9 @@ typedef struct state {
 
 static double tokens_on_gpu(const state *s, uint32_t i)
 {
-    return moesim_profile_gpu_s(s->m->profile, 1, s->w->moved_tokens[s->order[i]], MACHINE_BYTES);
+    const moesim_profile *f = s->m->profile;
+    return moesim_profile_gpu_s(f, 1, s->w->moved_tokens[s->order[i]], MACHINE_BYTES) +
+           f->gpu_moved.value * MACHINE_BYTES / f->gpu.expert_bytes;
 }
 
 static double tokens_on_cpu(const state *s)

@@ -148,6 +148,35 @@ START_TEST(test_arrival)
 }
 END_TEST
 
+/* Each copy adds 4 of computing, which the link hides where it is the slower one; an expert of half the size adds 2.
+ *   link-bound: copies end at 10, 20, 30; f1 = 10 + 2 + 4 = 16, f2 = 20 + 3 + 4 = 27, f3 = 30 + 2 + 4 = 36
+ *   GPU-bound, staging 4: f1 = 10 + 13 + 4 = 27, f2 = 27 + 15 + 4 = 46, f3 = 46 + 2 + 4 = 52, f4 = 52 + 4 + 4 = 60
+ *   beside the CPU: f1 = 16, f2 = 26; the result is ready at 3 + 2 + 6 = 11, so it goes from 20 to 23, copy 3 to 33, f3 = 39
+ *   table of 1800 bytes: half of g and of the 4: copy 10, f1 = 10 + 1 + 2 = 13 */
+START_TEST(test_moved)
+{
+    const moesim_work link = {
+        .num_rows = 2, .n_hits = 2, .hit_tokens = TOKENS(1, 3), .n_moved = 3, .moved_tokens = TOKENS(1, 2, 1)};
+    const moesim_work gpu = {.num_rows = 2, .n_moved = 4, .moved_tokens = TOKENS(12, 14, 1, 3)};
+    const moesim_work cpu = {
+        .num_rows = 2, .n_moved = 3, .moved_tokens = TOKENS(1, 1, 1), .n_cpu = 1, .cpu_tokens = TOKENS(1)};
+    const moesim_work one = {.num_rows = 2, .n_moved = 1, .moved_tokens = TOKENS(1)};
+    moesim_profile profile;
+    machine_profile(&profile);
+    profile.gpu_moved.value = 4;
+    moesim_parts p = machine_event(&profile, 0, MOESIM_EFFECT_ALL, 4, &link);
+    expect(&p, 5.5, 30.5, 0, 0);
+    NEAR(p.busy_gpu, 5 + 5.5 + 7 + 3 * 4);
+    p = machine_event(&profile, 0, MOESIM_EFFECT_ALL, 4, &gpu);
+    expect(&p, 0, 60, 0, 0);
+    p = machine_event(&profile, 0, MOESIM_EFFECT_ALL, 4, &cpu);
+    expect(&p, 0, 39, 0, 0);
+    profile.gpu.expert_bytes = 2 * MACHINE_BYTES;
+    p = machine_event(&profile, 0, MOESIM_EFFECT_ALL, 4, &one);
+    expect(&p, 0, 13, 0, 0);
+}
+END_TEST
+
 /* A table that is flat up to two tokens: three hits of 1, 1 and 4 take 1 + (3 + 3 + 9) / 3 = 6; at their mean of 2 it were 4.
  * Two hits of 1 and 4 lie between the rows: 1 + ((2 + 3) / 2 + (6 + 9) / 2) / 2 = 6. */
 START_TEST(test_uneven_hits)
@@ -334,6 +363,7 @@ int main(void)
     tcase_add_test(c, test_dram_saturated);
     tcase_add_test(c, test_arriving_pipeline);
     tcase_add_test(c, test_arrival);
+    tcase_add_test(c, test_moved);
     tcase_add_test(c, test_uneven_hits);
     tcase_add_test(c, test_hits_beyond_the_table);
     tcase_add_test(c, test_prefetch_landing_late);

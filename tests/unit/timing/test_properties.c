@@ -241,17 +241,17 @@ START_TEST(test_link_latency_and_bandwidth)
         const double copy = profile.link_alpha.value + MACHINE_BYTES / profile.link_bandwidth.value;
         w.work.n_moved = 1;
         moesim_parts p = machine_event(&profile, 0, MOESIM_EFFECT_ALL, 4, &w.work);
-        const double a = profile.gpu_arrival.value;
-        const double g = a + moesim_profile_gpu_s(&profile, 1, w.moved_tokens[0], MACHINE_BYTES);
+        const double a = profile.gpu_arrival.value, c = profile.gpu_moved.value;
+        const double g = a + c + moesim_profile_gpu_s(&profile, 1, w.moved_tokens[0], MACHINE_BYTES);
         ck_assert_double_eq_tol(p.link, copy + g, 1e-12 * (copy + g));
         w.work.n_moved = 30;
         double most = 0;
         for (uint32_t k = 0; k < 30; k++)
             most = fmax(most, moesim_profile_gpu_s(&profile, 1, w.moved_tokens[k], MACHINE_BYTES));
-        if (most + a > copy)
+        if (most + a + c > copy)
             continue;
         p = machine_event(&profile, 0, MOESIM_EFFECT_ALL, 4, &w.work);
-        const double last = a + moesim_profile_gpu_s(&profile, 1, w.moved_tokens[29], MACHINE_BYTES);
+        const double last = a + c + moesim_profile_gpu_s(&profile, 1, w.moved_tokens[29], MACHINE_BYTES);
         ck_assert_double_eq_tol(p.link, 30 * copy + last, 1e-12 * p.link);
         const double rate = 1 / (profile.link_alpha.value / MACHINE_BYTES + 1 / profile.link_bandwidth.value);
         ck_assert_double_eq_tol(30 * MACHINE_BYTES / p.busy_link, rate, 1e-12 * rate);
