@@ -11,9 +11,9 @@ static const moesim_arg args[] = {
     MOESIM_DEVICE_ARGS(moesim_fidelity_settings, device),
     MOESIM_REPORT_ARGS(moesim_fidelity_settings),
     { "calibrate", 0, MOESIM_ARG_STRING, offsetof(moesim_fidelity_settings, words.calibrate), "P:N", 0, 0, NULL,
-      "Fit sync, link and CPU table, each on the events that tell it, on the cells of this policy and capacity alone, which "
-      "then test nothing; 'none' takes the profile as it is (default: lru, or else the first policy, at the second "
-      "capacity)." },
+      "Fit sync, GPU table, link and CPU table, each on the events that tell it, on the cells of this policy and capacity "
+      "alone, which then test nothing; 'none' takes the profile as it is (default: lru, or else the first policy, at the "
+      "second capacity)." },
     { "witness", 0, MOESIM_ARG_STRING, offsetof(moesim_fidelity_settings, words.witness), "FILE", 0, 0, NULL,
       "A raw file of the same decisions, executed by another program (tests/witness): held against the same predictions." },
     { NULL, 0, MOESIM_ARG_FLAG, 0, NULL, 0, 0, NULL, NULL },

@@ -182,13 +182,13 @@ static json_t *json_set(const moesim_fidelity_set *set)
 
 static json_t *json_calibration(const moesim_fidelity_report *r)
 {
-    static const char *const names[] = {"sync", "link", "cpu"};
+    static const char *const names[] = {"sync", "gpu", "link", "cpu"};
     const moesim_calibration *c = &r->calibration;
     if (!r->calibrated)
         return json_null();
-    json_t *o = json_pack("{s:o, s:f, s:f, s:f, s:f, s:f, s:f}", "cells", moesim_json_text(r->calibrated_on), "link_factor",
-                          c->link, "sync_s", c->sync, "sync_before_s", r->profile->sync.value, "cpu_factor", c->cpu,
-                          "loss_before", c->before, "loss_after", c->after);
+    json_t *o = json_pack("{s:o, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "cells", moesim_json_text(r->calibrated_on),
+                          "gpu_factor", c->gpu, "link_factor", c->link, "sync_s", c->sync, "sync_before_s",
+                          r->profile->sync.value, "cpu_factor", c->cpu, "loss_before", c->before, "loss_after", c->after);
     for (size_t k = 0; k < MOESIM_CALIBRATED_CONSTANTS; k++) {
         char key[32];
         snprintf(key, sizeof key, "%s_fitted", names[k]);

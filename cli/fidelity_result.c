@@ -131,12 +131,12 @@ static moesim_code put_misses(const moesim_fidelity_report *r, moesim_result *ou
 static moesim_code put_attributes(const moesim_fidelity_report *r, moesim_result *out, moesim_error *err)
 {
     const moesim_replay_config *c = &r->main.file.config;
-    char gpu[128], seed[24], fitted[600] = "";
+    char gpu[128], seed[24], fitted[700] = "";
     moesim_replay_fact(&r->main.file.session[0], "gpu", gpu, sizeof gpu);
     snprintf(seed, sizeof seed, "%" PRIu64, r->words->seed);
     if (r->calibrated)
-        snprintf(fitted, sizeof fitted, "%s: link x %.6g, sync %.6g us, CPU table x %.6g", r->calibrated_on,
-                 r->calibration.link, 1e6 * r->calibration.sync, r->calibration.cpu);
+        snprintf(fitted, sizeof fitted, "%s: link x %.6g, sync %.6g us, GPU table x %.6g, CPU table x %.6g", r->calibrated_on,
+                 r->calibration.link, 1e6 * r->calibration.sync, r->calibration.gpu, r->calibration.cpu);
     const struct { const char *name, *text; } all[] = {
         {"kind", "fidelity"}, {"moesim_version", MOESIM_VERSION}, {"trace", r->info->path}, {"trace_digest", r->info->digest},
         {"model_id", c->model_id}, {"priced_as", c->priced_as}, {"device", c->device}, {"gpu", gpu},

@@ -114,7 +114,7 @@ static void print_run(const moesim_fidelity_set *set, FILE *out)
 /* "link x 0.99 (55 GB/s -> 54 GB/s; 512 events)", or why it stays as it was measured. */
 static size_t fitted_part(const moesim_fidelity_report *r, enum moesim_calibrated k, char *out, size_t room)
 {
-    static const char *const names[] = {"sync", "link", "CPU table"};
+    static const char *const names[] = {"sync", "GPU table", "link", "CPU table"};
     const moesim_calibration *c = &r->calibration;
     const moesim_calibration_part *part = &c->part[k];
     char was[32], is[32];
@@ -136,7 +136,8 @@ static size_t fitted_part(const moesim_fidelity_report *r, enum moesim_calibrate
                       moesim_profile_text(r->profile->link_bandwidth.value, "B/s", was),
                       moesim_profile_text(r->fitted->link_bandwidth.value, "B/s", is), part->events);
     else
-        n += snprintf(out + n, room - (size_t)n, " x %.4f (%zu events)", c->cpu, part->events);
+        n += snprintf(out + n, room - (size_t)n, " x %.4f (%zu events)", k == MOESIM_CALIBRATED_GPU ? c->gpu : c->cpu,
+                      part->events);
     return (size_t)n;
 }
 

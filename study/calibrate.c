@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Three constants one after another, each by bisection on the median of the events that tell it. Medians, because a few
+ * Constants one after another, each by bisection on the median of the events that tell it. Medians, because a few
  * events are always disturbed (a core that is taken away, a clock that ramps), and because a median needs no weights.
  */
 #include "study/calibrate.h"
@@ -37,6 +37,10 @@ void moesim_calibration_apply(const moesim_calibration *c, moesim_profile *profi
     profile->sync.value = c->sync;
     for (uint32_t i = 0; i < profile->cpu.points; i++)
         profile->cpu.seconds[i] *= c->cpu;
+    for (uint32_t i = 0; i < profile->gpu.num_experts; i++)
+        for (uint32_t j = 0; j < profile->gpu.num_tokens; j++)
+            profile->gpu.seconds[i][j] *= c->gpu;
+    profile->gpu_moved.value *= c->gpu;
     if (bandwidth != NULL)
         *bandwidth *= c->link;
 }
@@ -100,8 +104,10 @@ static bool tells(enum moesim_calibrated k, const moesim_works_event *e, const m
 {
     if (k == MOESIM_CALIBRATED_SYNC)
         return e->n_moved == 0 && e->n_cpu == 0;
+    if (k == MOESIM_CALIBRATED_GPU)
+        return e->n_moved > 0 && e->n_cpu == 0 && p->gpu_bound[i];
     if (k == MOESIM_CALIBRATED_LINK)
-        return e->n_moved > 0 && e->n_cpu == 0 && p->link_bound[i];
+        return e->n_moved > 0 && e->n_cpu == 0 && p->link_bound[i] && !p->gpu_bound[i];
     return e->n_cpu > 0 && p->cpu_bound[i];
 }
 
@@ -133,10 +139,8 @@ static size_t choose(search *s, enum moesim_calibrated k)
 
 static void set(search *s, enum moesim_calibrated k, double factor)
 {
-    if (k == MOESIM_CALIBRATED_SYNC)
-        s->at.sync = s->params->profile->sync.value * factor;
-    else
-        *(k == MOESIM_CALIBRATED_LINK ? &s->at.link : &s->at.cpu) = factor;
+    double *const at[] = {&s->at.sync, &s->at.gpu, &s->at.link, &s->at.cpu};
+    *at[k] = k == MOESIM_CALIBRATED_SYNC ? s->params->profile->sync.value * factor : factor;
 }
 
 /* Median of ln(measured / predicted) over the chosen events with this factor. */
@@ -233,7 +237,7 @@ moesim_code moesim_calibrate(const moesim_costing_params *params, const moesim_c
                              moesim_calibration *out, moesim_error *err)
 {
     search s = {.params = params, .cell = cell, .num_cells = num_cells, .err = err};
-    s.at = (moesim_calibration){.link = 1, .cpu = 1, .sync = params->profile->sync.value};
+    s.at = (moesim_calibration){.gpu = 1, .link = 1, .cpu = 1, .sync = params->profile->sync.value};
     s.code = make(&s, err);
     if (s.code == MOESIM_OK)
         s.at.before = loss(&s);

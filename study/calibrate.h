@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Fits at most three constants of a profile to cells that are then left out of the test: the fixed time of an event, the
- * link's bandwidth and the CPU table, by one factor each. Everything else stays as it was measured.
+ * Fits at most four constants of a profile to cells that are then left out of the test: the fixed time of an event, the
+ * GPU's table (with gpu.moved, which is of its kind), the link's bandwidth and the CPU table, by one factor each. Everything
+ * else stays as it was measured.
  *
- * The three trade against each other where an event depends on several of them, so each is fitted alone, in this order, on
+ * They trade against each other where an event depends on several of them, so each is fitted alone, in this order, on
  * the counted events of the cells that tell it, with what was fitted before:
  *   sync   events without misses
- *   link   events with copies and no CPU expert, of which copies are predicted to take more than half
+ *   gpu    events with copies and no CPU expert that the GPU is predicted to compute in for at least 3/4 of their time
+ *   link   other events with copies and no CPU expert, of which copies are predicted to take more than half
  *   cpu    events with CPU experts whose CPU path is predicted to be the longest, and to lose at most 5 % to sharing DRAM
  *          (beside copies that fill DRAM with it a faster CPU slows the link: such events tell DRAM, not the table)
  * The factor is the one with which the median of ln(measured / predicted) over these events and all repeats is 0. A constant
@@ -23,7 +25,7 @@
 #define MOESIM_CALIBRATION_EVENTS 50u    /* fewer events tell nothing */
 
 enum moesim_calibrated {
-    MOESIM_CALIBRATED_SYNC, MOESIM_CALIBRATED_LINK, MOESIM_CALIBRATED_CPU, MOESIM_CALIBRATED_CONSTANTS
+    MOESIM_CALIBRATED_SYNC, MOESIM_CALIBRATED_GPU, MOESIM_CALIBRATED_LINK, MOESIM_CALIBRATED_CPU, MOESIM_CALIBRATED_CONSTANTS
 };
 
 enum moesim_calibration_state {
@@ -47,7 +49,7 @@ typedef struct moesim_calibration_part {
 } moesim_calibration_part;
 
 typedef struct moesim_calibration {
-    double link, cpu;            /* factors of the bandwidth and of the CPU table's seconds; 1: as measured */
+    double gpu, link, cpu;       /* factors of the GPU's seconds, the bandwidth, the CPU table's seconds; 1: as measured */
     double sync;                 /* s */
     moesim_calibration_part part[MOESIM_CALIBRATED_CONSTANTS];
     double before, after;        /* Σ over counted passes of √(1 + (x / 0.02)²) − 1, x = ln(measured / predicted) with the mean

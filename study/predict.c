@@ -37,6 +37,7 @@ static void price(const moesim_works *s, moesim_executor *x, moesim_prediction *
         moesim_parts parts = {0};
         x->ops->event(x, &work, &parts);
         out->seconds[i] = from_gate(&parts);
+        out->gpu_bound[i] = parts.busy_gpu - parts.other_gpu >= 0.75 * out->seconds[i];
         out->link_bound[i] = parts.link > 0.5 * out->seconds[i];
         out->cpu_bound[i] = parts.cpu > 0 && parts.dram <= 0.05 * out->seconds[i];
         if (e->layer > 0)
@@ -61,14 +62,17 @@ moesim_code moesim_predict(const moesim_works *works, const moesim_costing *cost
                            moesim_error *err)
 {
     moesim_executor *x = NULL;
-    void *seconds = NULL, *link = NULL, *cpu = NULL;
+    void *seconds = NULL, *gpu = NULL, *link = NULL, *cpu = NULL;
     memset(out, 0, sizeof *out);
     moesim_code code = moesim_alloc(works->num_events, sizeof *out->seconds, "predicted times", &seconds, err);
+    if (code == MOESIM_OK)
+        code = moesim_alloc(works->num_events, sizeof *out->gpu_bound, "predicted times", &gpu, err);
     if (code == MOESIM_OK)
         code = moesim_alloc(works->num_events, sizeof *out->link_bound, "predicted times", &link, err);
     if (code == MOESIM_OK)
         code = moesim_alloc(works->num_events, sizeof *out->cpu_bound, "predicted times", &cpu, err);
     out->seconds = seconds;
+    out->gpu_bound = gpu;
     out->link_bound = link;
     out->cpu_bound = cpu;
     if (code == MOESIM_OK)
@@ -82,6 +86,7 @@ moesim_code moesim_predict(const moesim_works *works, const moesim_costing *cost
 void moesim_prediction_fini(moesim_prediction *prediction)
 {
     free(prediction->seconds);
+    free(prediction->gpu_bound);
     free(prediction->link_bound);
     free(prediction->cpu_bound);
     memset(prediction, 0, sizeof *prediction);

@@ -111,6 +111,19 @@ static void machine(double link, double sync, double cpu)
         truth.cpu.seconds[i] *= cpu;
 }
 
+/* The same with a GPU that is slower than the link, and that copies slow down. */
+static void slow_gpu(double gpu, double link)
+{
+    machine(link, 1, 1);
+    moesim_profile *const both[] = {&profile, &truth};
+    for (size_t k = 0; k < 2; k++) {
+        both[k]->gpu_moved.value = 40e-6 * (k == 0 ? 1 : gpu);
+        for (uint32_t i = 0; i < profile.gpu.num_experts; i++)
+            for (uint32_t j = 0; j < profile.gpu.num_tokens; j++)
+                both[k]->gpu.seconds[i][j] *= 12 * (k == 0 ? 1 : gpu);
+    }
+}
+
 static moesim_calibration fit(shape s)
 {
     const moesim_costing_params params = params_of(&profile);
@@ -132,7 +145,7 @@ static void is_fitted(const moesim_calibration *c, enum moesim_calibrated k, siz
 /* To the last bit what was measured. */
 static void is_left(const moesim_calibration *c, enum moesim_calibrated k, enum moesim_calibration_state state, size_t events)
 {
-    const double is[] = {c->sync, c->link, c->cpu}, was[] = {profile.sync.value, 1, 1};
+    const double is[] = {c->sync, c->gpu, c->link, c->cpu}, was[] = {profile.sync.value, 1, 1, 1};
     ck_assert_int_eq(c->part[k].state, state);
     ck_assert_uint_eq(c->part[k].events, events);
     ck_assert(is[k] <= was[k] && is[k] >= was[k]);
@@ -151,12 +164,36 @@ START_TEST(test_all_three)
 }
 END_TEST
 
+/* Events that the GPU computes in tell its table and nothing of the link that hides behind; events without copies tell neither
+ * of them, and events with CPU experts are slowed by more than it. */
+START_TEST(test_gpu)
+{
+    slow_gpu(1.2, 0.9);
+    moesim_calibration c = fit((shape){.none = 20, .moved = 200, .cpu = 200, .both = 300});
+    is_left(&c, MOESIM_CALIBRATED_SYNC, MOESIM_CALIBRATION_FEW, 20);
+    is_fitted(&c, MOESIM_CALIBRATED_GPU, 200, c.gpu, 1.2);
+    is_left(&c, MOESIM_CALIBRATED_LINK, MOESIM_CALIBRATION_FEW, 0);
+    moesim_profile applied = profile;
+    moesim_calibration_apply(&c, &applied, NULL);
+    ck_assert_double_eq_tol(applied.gpu.seconds[1][1], c.gpu * profile.gpu.seconds[1][1], 1e-12);
+    ck_assert_double_eq_tol(applied.gpu_moved.value, c.gpu * 40e-6, 1e-12);
+    machine(0.9, 1, 1);          /* copies decide */
+    c = fit((shape){.moved = 200});
+    is_left(&c, MOESIM_CALIBRATED_GPU, MOESIM_CALIBRATION_FEW, 0);
+    ck_assert_int_eq(c.part[MOESIM_CALIBRATED_LINK].state, MOESIM_CALIBRATION_FITTED);
+    slow_gpu(3, 1);
+    c = fit((shape){.moved = 200});
+    is_left(&c, MOESIM_CALIBRATED_GPU, MOESIM_CALIBRATION_BOUND, 200);
+}
+END_TEST
+
 /* Copies beside CPU experts tell the sum of several constants: none is fitted to them. */
 START_TEST(test_only_mixed)
 {
     machine(0.8, 1.5, 1.3);
     const moesim_calibration c = fit((shape){.both = 500});
     is_left(&c, MOESIM_CALIBRATED_SYNC, MOESIM_CALIBRATION_FEW, 0);
+    is_left(&c, MOESIM_CALIBRATED_GPU, MOESIM_CALIBRATION_FEW, 0);
     is_left(&c, MOESIM_CALIBRATED_LINK, MOESIM_CALIBRATION_FEW, 0);
     is_left(&c, MOESIM_CALIBRATED_CPU, MOESIM_CALIBRATION_FEW, 0);
     ck_assert_double_eq_tol(c.after, c.before, 1e-12);
@@ -240,4 +277,4 @@ START_TEST(test_no_time)
 }
 END_TEST
 
-RUN_TESTS("calibrate", test_all_three, test_only_mixed, test_too_few, test_bounds, test_dull, test_caps, test_no_time)
+RUN_TESTS("calibrate", test_all_three, test_gpu, test_only_mixed, test_too_few, test_bounds, test_dull, test_caps, test_no_time)
