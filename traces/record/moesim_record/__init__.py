@@ -5,7 +5,7 @@
 """
 from .writer import KINDS, NO_ROUTE, Problem, TraceWriter
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 __all__ = ["KINDS", "NO_ROUTE", "Problem", "Recorder", "TraceWriter"]
 
 
