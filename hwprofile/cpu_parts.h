@@ -87,7 +87,7 @@ void moesim_cpu_team_spin(moesim_cpu_team *team, uint64_t ns);
 
 /* Where threads go: cpu[i] of thread i, distinct physical cores first. */
 typedef struct moesim_cpu_places {
-    uint32_t threads, allowed;   /* allowed: CPUs that this process may use */
+    uint32_t threads, allowed;   /* allowed: CPUs to choose from: of the list, or all of ours */
     bool pinned;
     uint32_t cpu[MOESIM_CPU_THREADS_MAX];
     char text[128];              /* "0-15", "not pinned" */

@@ -55,15 +55,28 @@ static moesim_code check_memory(const moesim_device_config *c, const moesim_devi
     return moesim_memory_check("host memory", what, s->slots + s->pool + small, both, "lower --host-pool, or --cache", err);
 }
 
-/* Link or gpu. Where CPUs are few each is pinned, `from_end` CPUs before the end of those allowed, so that they never wait for
- * each other: whom the system puts beside whom would change from event to event. CPU experts then share a CPU with the link
- * first, which the measurement of both together shows. */
-static moesim_code start_thread(struct host_device *d, const moesim_cpu_places *places, bool few, uint32_t from_end,
-                                moesim_cpu_team **out, moesim_error *err)
+/* The last CPU of ours that is not `taken`, one that the team has not if there is any. */
+static uint32_t free_cpu(const moesim_cpu_places *ours, const moesim_cpu_places *team, uint32_t taken)
+{
+    uint32_t found = taken;
+    for (uint32_t i = 0; i < ours->allowed; i++)
+        found = ours->cpu[i] != taken ? ours->cpu[i] : found;
+    for (uint32_t i = 0; i < ours->allowed; i++) {
+        bool others = ours->cpu[i] != taken;
+        for (uint32_t k = 0; k < team->threads; k++)
+            others = others && team->cpu[k] != ours->cpu[i];
+        found = others ? ours->cpu[i] : found;
+    }
+    return found;
+}
+
+/* Link or gpu, on one CPU if it is pinned. */
+static moesim_code start_thread(struct host_device *d, bool pinned, uint32_t cpu_number, moesim_cpu_team **out,
+                                moesim_error *err)
 {
     char cpu[16] = "none";
-    if (few && places->pinned && places->allowed >= from_end)
-        snprintf(cpu, sizeof cpu, "%u", places->cpu[places->allowed - from_end]);
+    if (pinned)
+        snprintf(cpu, sizeof cpu, "%u", cpu_number);
     const moesim_cpu_config one = { .threads = 1, .isa = moesim_cpu_team_isa(d->team), .cpus = cpu };
     return moesim_cpu_team_create(&one, d->config.hidden, d->config.intermediate, 1, out, err);
 }
@@ -74,17 +87,22 @@ static moesim_code start_threads(struct host_device *d, moesim_error *err)
     moesim_code code = moesim_cpu_team_create(&c->cpu, c->hidden, c->intermediate, c->max_rows, &d->team, err);
     if (code != MOESIM_OK)
         return code;
-    moesim_cpu_places places;
-    code = moesim_cpu_place(&c->cpu, &places, err);
-    if (code != MOESIM_OK)
-        return code;
-    const bool few = places.allowed < moesim_cpu_team_threads(d->team) + OTHER_THREADS;
-    code = start_thread(d, &places, few, 2, &d->link, err);
+    const moesim_cpu_config all = { .threads = 1 };
+    moesim_cpu_places team, ours;
+    code = moesim_cpu_place(&c->cpu, &team, err);
     if (code == MOESIM_OK)
-        code = start_thread(d, &places, few, 1, &d->gpu, err);
+        code = moesim_cpu_place(&all, &ours, err);
     if (code != MOESIM_OK)
         return code;
-    d->spin_ns[0] = places.allowed < 2 ? SPIN_NS : SPIN_LONG_NS;
+    /* Where CPUs are few, whom the system puts beside whom would change from event to event. */
+    const bool few = ours.allowed < team.threads + OTHER_THREADS, pinned = few && team.pinned && ours.allowed > 1;
+    const uint32_t gpu = free_cpu(&ours, &team, UINT32_MAX);
+    code = start_thread(d, pinned, gpu, &d->gpu, err);
+    if (code == MOESIM_OK)
+        code = start_thread(d, pinned, free_cpu(&ours, &team, gpu), &d->link, err);
+    if (code != MOESIM_OK)
+        return code;
+    d->spin_ns[0] = ours.allowed < 2 ? SPIN_NS : SPIN_LONG_NS;
     d->spin_ns[1] = few ? SPIN_NS : SPIN_LONG_NS;
     if (few) {
         moesim_cpu_team_spin(d->team, SPIN_NS);

@@ -3,8 +3,9 @@
  * The host device between its files. Its memory is host memory, its link is one copying thread, its processor ("gpu") another
  * thread with the CPU kernel; CPU experts run on the team. The driver is who calls. Private to hwprofile/.
  *
- * Where there are fewer CPUs than these threads (the team's, both of these, the driver), link and gpu are pinned to the last
- * two CPUs, unless the team is not pinned: on two CPUs the gpu has one for itself, link and CPU experts share the other.
+ * Where this process may use fewer CPUs than these threads (the team's, both of these, the driver), gpu and link are pinned to
+ * one CPU each, to such that the team leaves if there are any; not where the team is not pinned. On two CPUs with a team of
+ * one thread the gpu has one for itself, and link and CPU experts share the other.
  *
  * One event is in flight at most. Counters of struct host_progress only grow within it; whoever waits for one sleeps after a
  * short spin. Fields of an event are written by the driver while both threads wait.
