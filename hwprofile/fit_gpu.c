@@ -10,7 +10,7 @@
 
 #include "hwprofile/fit_parts.h"
 
-#define LEAST_POINTS 3u          /* of a line */
+#define LEAST_POINTS 3u          /* of a line that is fitted */
 #define NOISE 0.03               /* a slope that is so much steeper shows something */
 
 static bool axis_add(double *axis, uint32_t *n, double value)
@@ -64,11 +64,12 @@ static double pure(const moesim_fitting *f, double experts, double tokens)
 }
 
 /* An event of m moved experts as long as each is computed the moment its copy ends: copies and computations overlap, and
- * whichever is longer is waited for m times. What an arrival takes is added once. */
+ * whichever is longer is waited for m times. What an arrival takes is added once. Copies but the first one are slower beside
+ * computations as these are beside copies: otherwise what they lose would seem to be arrivals. */
 static double without_arrival(const moesim_fitting *f, const moesim_raw_point *p)
 {
-    const double m = p->key.experts, each = pure(f, 1.0, p->key.tokens) + f->profile->gpu_moved.value;
-    return f->profile->sync.value + fmax(m * f->copy + each, f->copy + m * each);
+    const double m = p->key.experts, moved = f->profile->gpu_moved.value, each = pure(f, 1.0, p->key.tokens) + moved;
+    return f->profile->sync.value + f->copy + fmax((m - 1.0) * (f->copy + moved) + each, m * each);
 }
 
 /* How many different numbers of experts there are: 2 at least make a slope. */
@@ -77,7 +78,17 @@ static bool has_slope(const moesim_gathered *g)
     size_t i = 0;
     while (i < g->n && g->x[i] == g->x[0])
         i++;
-    return g->n >= LEAST_POINTS && i < g->n;
+    return i < g->n;
+}
+
+static bool slope_of(const moesim_gathered *g, moesim_line *line)
+{
+    if (!has_slope(g))
+        return false;
+    if (g->n >= LEAST_POINTS)
+        return moesim_fit_line(g->x, g->y, g->n, line, NULL) == MOESIM_OK;
+    line->b = (g->y[1] - g->y[0]) / (g->x[1] - g->x[0]);     /* one sweep of quick samples */
+    return true;
 }
 
 /* What each moved expert adds to an event beyond the longer of one copy and one computation: all events are made ones of the
@@ -94,13 +105,14 @@ static double beyond_the_longer(const moesim_fitting *f, moesim_gathered *g, moe
             moesim_gather(g, p, p->key.experts,
                           p->median - p->key.experts * (fmax(f->copy, pure(f, 1.0, p->key.tokens)) - least));
     }
-    if (!has_slope(g) || moesim_fit_line(g->x, g->y, g->n, line, NULL) != MOESIM_OK)
+    if (!slope_of(g, line))
         return NAN;
     return line->b > (1.0 + NOISE) * least ? line->b - least : 0.0;
 }
 
-/* A link that copies slower beside the GPU looks the same as a GPU that computes slower beside the link, and events are as
- * long either way. Where copies are the longer ones, `--copies events` has put it into them. */
+/* Events show by how much the longer of link and GPU is slowed, and the other one is taken to be slowed by as much: neither
+ * shows alone. Only what the GPU loses is a constant. What the link loses decides where it is the slower one; `--copies events`
+ * puts it into the link, and nothing is left here. */
 static void fit_moved(moesim_fitting *f)
 {
     moesim_gathered g = { .n = 0 };

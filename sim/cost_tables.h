@@ -2,7 +2,7 @@
  *
  * Inside of a costing, for the executors alone: effects are applied, tables are evaluated for every number of tokens of a
  * decode event, so that the hot path looks up and adds. All times are seconds. Tables equal moesim_profile_cpu_s and
- * moesim_profile_gpu_s bit for bit; sums over hits up to rounding.
+ * moesim_profile_gpu_s (moved_s: and gpu.moved) bit for bit; sums over hits up to rounding.
  */
 #ifndef MOESIM_SIM_COST_TABLES_H
 #define MOESIM_SIM_COST_TABLES_H

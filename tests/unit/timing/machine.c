@@ -103,7 +103,7 @@ void machine_random_profile(moesim_rng *rng, moesim_profile *out)
     for (int i = 0; i < 2; i++)
         for (int j = 0; j < 3; j++)
             out->gpu.seconds[i][j] = g + more * (i + j * j);
-    out->cpu_combine = constant(between(rng, 0, g + out->gpu_arrival.value));
+    out->cpu_combine = constant(between(rng, 0, g + out->gpu_arrival.value + out->gpu_moved.value));
 }
 
 void machine_random_work(moesim_rng *rng, machine_work *out)
