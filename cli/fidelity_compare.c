@@ -214,8 +214,9 @@ static moesim_code mark(moesim_fidelity_report *r, moesim_fidelity_set *set, moe
 
 static void warn(const moesim_fidelity_report *r)
 {
-    static const char *const names[] = {"the fixed time of an event (sync)", "the GPU table", "the link's bandwidth",
-                                        "the CPU table"};
+    static const char *const names[] = {
+        [MOESIM_CALIBRATED_SYNC] = "the fixed time of an event (sync)", [MOESIM_CALIBRATED_GPU] = "the GPU table",
+        [MOESIM_CALIBRATED_LINK] = "the link's bandwidth", [MOESIM_CALIBRATED_CPU] = "the CPU table"};
     for (size_t k = 0; k < MOESIM_CALIBRATED_CONSTANTS; k++)
         if (r->calibration.part[k].state == MOESIM_CALIBRATION_BOUND)
             moesim_log(MOESIM_LOG_WARN, "calibration on %s: %s would change by more than a factor of %g, so it stays as "

@@ -182,7 +182,8 @@ static json_t *json_set(const moesim_fidelity_set *set)
 
 static json_t *json_calibration(const moesim_fidelity_report *r)
 {
-    static const char *const names[] = {"sync", "gpu", "link", "cpu"};
+    static const char *const names[] = {[MOESIM_CALIBRATED_SYNC] = "sync", [MOESIM_CALIBRATED_GPU] = "gpu",
+                                        [MOESIM_CALIBRATED_LINK] = "link", [MOESIM_CALIBRATED_CPU] = "cpu"};
     const moesim_calibration *c = &r->calibration;
     if (!r->calibrated)
         return json_null();

@@ -114,7 +114,8 @@ static void print_run(const moesim_fidelity_set *set, FILE *out)
 /* "link x 0.99 (55 GB/s -> 54 GB/s; 512 events)", or why it stays as it was measured. */
 static size_t fitted_part(const moesim_fidelity_report *r, enum moesim_calibrated k, char *out, size_t room)
 {
-    static const char *const names[] = {"sync", "GPU table", "link", "CPU table"};
+    static const char *const names[] = {[MOESIM_CALIBRATED_SYNC] = "sync", [MOESIM_CALIBRATED_GPU] = "GPU table",
+                                        [MOESIM_CALIBRATED_LINK] = "link", [MOESIM_CALIBRATED_CPU] = "CPU table"};
     const moesim_calibration *c = &r->calibration;
     const moesim_calibration_part *part = &c->part[k];
     char was[32], is[32];

@@ -139,7 +139,8 @@ static size_t choose(search *s, enum moesim_calibrated k)
 
 static void set(search *s, enum moesim_calibrated k, double factor)
 {
-    double *const at[] = {&s->at.sync, &s->at.gpu, &s->at.link, &s->at.cpu};
+    double *const at[] = {[MOESIM_CALIBRATED_SYNC] = &s->at.sync, [MOESIM_CALIBRATED_GPU] = &s->at.gpu,
+                          [MOESIM_CALIBRATED_LINK] = &s->at.link, [MOESIM_CALIBRATED_CPU] = &s->at.cpu};
     *at[k] = k == MOESIM_CALIBRATED_SYNC ? s->params->profile->sync.value * factor : factor;
 }
 

@@ -17,6 +17,7 @@ expect 0 trace select "$root/traces/samples/sample.h5" other.h5 --requests 1:2 -
 expect 0 fidelity t.h5 --policy lru,oled --cache 40,100 "${small[@]}" --repeat 2 -o raw.h5 --csv cells.csv --markdown table.md
 holds "counts    5 of 5 cells executed exactly what was predicted" out
 holds "on lru:100 alone: sync" out
+holds "GPU table" out
 holds "no event tells it" out
 holds "would change by more than a factor of 2, so it stays as measured" err
 cp out first
@@ -40,6 +41,8 @@ expect 0 fidelity t.h5 --policy lru,oled --cache 40,100 "${small[@]}" --repeat 3
 expect 0 fidelity t.h5 --raw raw.h5 --calibrate none --format json
 holds '"calibration": null' out
 holds '"test_cells": 4' out
+expect 0 fidelity t.h5 --raw raw.h5 --calibrate lru:40 --format json
+for key in sync_fitted gpu_fitted gpu_factor gpu_events link_factor cpu_factor; do holds "\"$key\": " out; done
 expect 0 fidelity t.h5 --raw raw.h5 --calibrate oled:40 --set link.alpha=1us
 holds "on oled:40 alone: sync" out
 holds "set link.alpha=1us" out
