@@ -10,14 +10,14 @@ set -eu
 trace=$1 out=$2 build=${3:-${MOESIM_BUILD:-build}}
 mkdir -p "$out"
 sizes="--hidden 1024 --intermediate 256 --threads 1"
-[ -f "$out/part.h5" ] ||
-    "$build/cli/moesim" trace select "$trace" "$out/part.h5" --requests 0:1 --layers 0:2 --compression gzip
+[ -f "$out/ladder.h5" ] ||
+    "$build/cli/moesim" trace select "$trace" "$out/ladder.h5" --requests 0:1 --layers 0:2 --compression gzip
 # shellcheck disable=SC2086
-if [ ! -f "$out/fit.json" ]; then
-    "$build/cli/moesim-device" measure --device host --as llada2.0-mini $sizes --other off --rounds 6 -o "$out/samples.h5"
-    "$build/cli/moesim" profile fit "$out/samples.h5" -o "$out/fit.json"
+if [ ! -f "$out/profile.json" ]; then
+    "$build/cli/moesim-device" measure --device host --as llada2.0-mini $sizes --other off --rounds 6 -o "$out/raw.h5"
+    "$build/cli/moesim" profile fit "$out/raw.h5" -o "$out/profile.json"
 fi
 # shellcheck disable=SC2086
-"$build/cli/moesim" fidelity "$out/part.h5" --policy naive,lru,oled,oled-full,surv --cache 20,40,60,100 --device host $sizes \
-    --repeat 8 --profile "$out/fit.json" -o "$out/grid.h5" --csv "$out/cells.csv" >"$out/report.txt"
+"$build/cli/moesim" fidelity "$out/ladder.h5" --policy naive,lru,oled,oled-full,surv --cache 20,40,60,100 --device host $sizes \
+    --repeat 8 --profile "$out/profile.json" -o "$out/grid.h5" --csv "$out/cells.csv" >"$out/report.txt"
 cat "$out/report.txt"

@@ -181,7 +181,7 @@ END_TEST
 /* The reason is known also where a write in the middle failed, of which stdio keeps no errno. */
 START_TEST(full_standard_output_is_an_error)
 {
-    static const char line[] = "a line of sixty-four characters, of which many make a buffer full";
+    static const char line[] = "some characters, of which a thousand lines make more than a buffer full";
     if (access("/dev/full", W_OK) != 0)
         return;
     for (int lines = 1; lines <= 1000; lines += 999) {
