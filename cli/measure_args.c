@@ -16,8 +16,8 @@ const moesim_arg moesim_measure_args[] = {
     { .name = "output", .letter = 'o', .type = MOESIM_ARG_STRING, .offset = AT(output), .value = "FILE",
       .help = "Where the raw samples go: HDF5, complete or not at all." },
     { .name = "quick", .type = MOESIM_ARG_FLAG, .offset = AT(quick),
-      .help = "Fewer points and 10 samples each (more with --rounds) instead of 30, for a first look; a profile fitted to them is "
-              "provisional." },
+      .help = "Fewer points and 10 samples each (more with --rounds) instead of 30, for a first look; a profile fitted to them "
+              "is provisional." },
     { .name = "rounds", .type = MOESIM_ARG_U64, .offset = AT(rounds), .value = "N", .min = 1, .max = 30,
       .help = "Go through all points so often in each of the two sweeps, with a share of the samples each time: spreads the "
               "samples of every point over the whole sweep, for a machine that others disturb. 1 is the default." },
