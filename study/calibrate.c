@@ -193,7 +193,8 @@ static void fit(search *s, enum moesim_calibrated k)
         was = factor;
         set(s, k, factor);
         predict(s);
-        part->events = choose(s, k);
+        if (round == 0 || k != MOESIM_CALIBRATED_GPU)
+            part->events = choose(s, k);
         part->state = part->events < MOESIM_CALIBRATION_EVENTS ? MOESIM_CALIBRATION_FEW : bisect(s, k, &factor);
     } while (part->state == MOESIM_CALIBRATION_FITTED && s->code == MOESIM_OK && ++round < ROUNDS &&
              fabs(factor - was) > SETTLED);

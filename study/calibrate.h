@@ -8,7 +8,8 @@
  * the counted events of the cells that tell it, with what was fitted before:
  *   sync   events without misses
  *   gpu    events with copies and no CPU expert that the GPU is predicted to compute in for at least 3/4 of their time, the
- *          link to copy in for at most 3/4 of that
+ *          link to copy in for at most half of that, both before anything is fitted to them: a GPU that looks slower would
+ *          take events from the link
  *   link   other events with copies and no CPU expert, of which copies are predicted to take more than half
  *   cpu    events with CPU experts whose CPU path is predicted to be the longest, and to lose at most 5 % to sharing DRAM
  *          (beside copies that fill DRAM with it a faster CPU slows the link: such events tell DRAM, not the table)

@@ -38,7 +38,7 @@ static void price(const moesim_works *s, moesim_executor *x, moesim_prediction *
         x->ops->event(x, &work, &parts);
         out->seconds[i] = from_gate(&parts);
         const double gpu = parts.busy_gpu - parts.other_gpu;
-        out->gpu_bound[i] = gpu >= 0.75 * out->seconds[i] && parts.busy_link <= 0.75 * gpu;
+        out->gpu_bound[i] = gpu >= 0.75 * out->seconds[i] && parts.busy_link <= 0.5 * gpu;
         out->link_bound[i] = parts.link > 0.5 * out->seconds[i];
         out->cpu_bound[i] = parts.cpu > 0 && parts.dram <= 0.05 * out->seconds[i];
         if (e->layer > 0)

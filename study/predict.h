@@ -52,7 +52,7 @@ typedef struct moesim_prediction {
     double *seconds;             /* [num_events] from gate to gate: sync, hits, link, cpu, dram, policy, and what the costing
                                   * gives `other` of the layer that follows in the pass */
     uint8_t *gpu_bound;          /* [num_events] 1: computing hits and moved experts takes at least 3/4 of it, and copies at
-                                  * most 3/4 of that */
+                                  * most half of that */
     uint8_t *link_bound;         /* [num_events] 1: part link is more than half of it */
     uint8_t *cpu_bound;          /* [num_events] 1: the CPU path alone takes longer than the GPU path alone, and sharing DRAM
                                   * adds at most 5 % of the event: the CPU decides how long it takes */
