@@ -183,6 +183,15 @@ static void host_close(moesim_device **device)
     *device = NULL;
 }
 
+/* All slots, by the thread that reads them: otherwise the first copies and events of a measurement would wait for pages. */
+static void touch_main(void *context, uint32_t thread, uint32_t threads)
+{
+    struct host_device *d = context;
+    (void)thread;
+    (void)threads;
+    memset(d->slots, 0, d->sizes.slots);
+}
+
 static moesim_code host_open(const moesim_device_config *config, moesim_device **out, moesim_error *err)
 {
     moesim_device_sizes sizes;
@@ -212,6 +221,7 @@ static moesim_code host_open(const moesim_device_config *config, moesim_device *
         return code;
     }
     moesim_pool_fill(d->pool, 0, config->pool, config->hidden, config->intermediate, config->seed, d->team);
+    moesim_cpu_team_run(d->gpu, touch_main, d);
     moesim_inputs_fill(d->x, config->max_rows, config->hidden, config->seed);
     *out = device;
     return MOESIM_OK;
