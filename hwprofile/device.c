@@ -35,7 +35,7 @@ moesim_code moesim_device_find(const char *name, const moesim_device_ops **out, 
             names[n++] = (*d)->name;
     }
     names[n] = NULL;
-    if (strcasecmp(name, "cuda") == 0 || strcasecmp(name, "gpu") == 0)
+    if (strcasecmp(name, "cuda") == 0)
         return moesim_fail(err, MOESIM_E_USAGE, "device: this moesim-device was built without CUDA; build it where nvcc is "
                            "found (meson setup -Dcuda=enabled), or use host");
     const char *near = moesim_nearest(name, names);
