@@ -245,15 +245,20 @@ static int ask_again(FILE *stream)
     return write(fileno(stream), "\n", 1) < 0 ? errno : EIO;
 }
 
-/* 0, or the errno of the first thing that failed (EIO where nobody knows it any more). */
-static int finish_stream(moesim_output *o)
+int moesim_output_flush(FILE *stream)
 {
     errno = 0;
-    const bool earlier = ferror(o->stream) != 0;
-    if (fflush(o->stream) != 0 || earlier)
-        return errno != 0 ? errno : ask_again(o->stream);
-    if (o->slot == NULL)
+    const bool earlier = ferror(stream) != 0;
+    if (fflush(stream) == 0 && !earlier)
         return 0;
+    return errno != 0 ? errno : ask_again(stream);
+}
+
+static int finish_stream(moesim_output *o)
+{
+    const int reason = moesim_output_flush(o->stream);
+    if (reason != 0 || o->slot == NULL)
+        return reason;
     return fsync(fileno(o->stream)) != 0 ? errno : 0;
 }
 

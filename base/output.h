@@ -29,6 +29,9 @@ moesim_code moesim_output_open_file(const char *path, moesim_output **out, moesi
  * to only after long work. */
 moesim_code moesim_output_try(const char *path, moesim_error *err);
 
+/* Writes out what `stream` holds back. 0, or the errno of what failed now or before (EIO where nobody knows it any more). */
+int moesim_output_flush(FILE *stream);
+
 /* The stream to write to, and the temporary path (for libraries that open files by name, HDF5). */
 FILE *moesim_output_stream(moesim_output *out);
 const char *moesim_output_temporary(const moesim_output *out);

@@ -64,7 +64,7 @@ moesim_code moesim_print_json(FILE *out, json_t *document, moesim_error *err)
         return moesim_fail_nomem(err, "a JSON document", 0);
     const int failed = json_dumpf(document, out, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
     json_decref(document);
-    if (failed != 0 || fputc('\n', out) == EOF)
+    if ((failed != 0 || fputc('\n', out) == EOF) && ferror(out) == 0)
         return moesim_fail(err, MOESIM_E_IO, "cannot write the JSON document");
-    return MOESIM_OK;
+    return MOESIM_OK;            /* what a write failed of is said where the stream is flushed */
 }

@@ -52,12 +52,9 @@ static moesim_code run(const moesim_program *p, int argc, char **argv, moesim_er
 
 moesim_code moesim_program_flush(moesim_error *err)
 {
-    errno = 0;
-    const int earlier = ferror(stdout);
-    if (fflush(stdout) == 0 && earlier == 0)
-        return MOESIM_OK;
-    return moesim_fail(err, MOESIM_E_IO, "cannot write to standard output: %s",
-                       errno != 0 ? strerror(errno) : "an earlier write failed");
+    const int reason = moesim_output_flush(stdout);
+    return reason == 0 ? MOESIM_OK
+                       : moesim_fail(err, MOESIM_E_IO, "cannot write to standard output: %s", strerror(reason));
 }
 
 int moesim_program_run(const moesim_program *program, int argc, char **argv)
