@@ -10,7 +10,6 @@
 
 #include "hwprofile/fit_parts.h"
 
-#define LEAST_POINTS 3u          /* of a line that is fitted */
 #define NOISE 0.03               /* a slope that is so much steeper shows something */
 
 static bool axis_add(double *axis, uint32_t *n, double value)
@@ -72,25 +71,6 @@ static double without_arrival(const moesim_fitting *f, const moesim_raw_point *p
     return f->profile->sync.value + f->copy + fmax((m - 1.0) * (f->copy + moved) + each, m * each);
 }
 
-/* How many different numbers of experts there are: 2 at least make a slope. */
-static bool has_slope(const moesim_gathered *g)
-{
-    size_t i = 0;
-    while (i < g->n && g->x[i] == g->x[0])
-        i++;
-    return i < g->n;
-}
-
-static bool slope_of(const moesim_gathered *g, moesim_line *line)
-{
-    if (!has_slope(g))
-        return false;
-    if (g->n >= LEAST_POINTS)
-        return moesim_fit_line(g->x, g->y, g->n, line, NULL) == MOESIM_OK;
-    line->b = (g->y[1] - g->y[0]) / (g->x[1] - g->x[0]);     /* one sweep of quick samples */
-    return true;
-}
-
 /* What each moved expert adds to an event beyond the longer of one copy and one computation: all events are made ones of the
  * number of tokens for which that is least. */
 static double beyond_the_longer(const moesim_fitting *f, moesim_gathered *g, moesim_line *line)
@@ -105,7 +85,7 @@ static double beyond_the_longer(const moesim_fitting *f, moesim_gathered *g, moe
             moesim_gather(g, p, p->key.experts,
                           p->median - p->key.experts * (fmax(f->copy, pure(f, 1.0, p->key.tokens)) - least));
     }
-    if (!slope_of(g, line))
+    if (!moesim_fit_slope(g, line))
         return NAN;
     return line->b > (1.0 + NOISE) * least ? line->b - least : 0.0;
 }

@@ -12,6 +12,7 @@
 #include "hwprofile/fit_parts.h"
 
 #define MOST_STEPS 500u
+#define LEAST_POINTS 3u          /* of a regression */
 
 /* The median slope between points (Theil and Sen) and the median of what it leaves. */
 static void crude(const double *x, const double *y, size_t n, double *a, double *b)
@@ -97,4 +98,17 @@ moesim_code moesim_fit_line(const double *x, const double *y, size_t n, moesim_l
     }
     moesim_fit_judge(x, y, n, out);
     return MOESIM_OK;
+}
+
+bool moesim_fit_slope(const moesim_gathered *g, moesim_line *line)
+{
+    size_t i = 0;
+    while (i < g->n && g->x[i] == g->x[0])
+        i++;
+    if (i == g->n)
+        return false;
+    if (g->n >= LEAST_POINTS)
+        return moesim_fit_line(g->x, g->y, g->n, line, NULL) == MOESIM_OK;
+    *line = (moesim_line){ .b = (g->y[1] - g->y[0]) / (g->x[1] - g->x[0]) };
+    return true;
 }

@@ -54,9 +54,7 @@ static double copy_in_events(const moesim_fitting *f)
         if (p->key.kind == MOESIM_RAW_EVENT_MOVED)
             moesim_gather(&g, p, p->key.experts, p->median);
     }
-    if (sizes(&g) < 2 || g.n < 3 || moesim_fit_line(g.x, g.y, g.n, &line, NULL) != MOESIM_OK)
-        return NAN;
-    return line.b;
+    return moesim_fit_slope(&g, &line) ? line.b : NAN;
 }
 
 static moesim_code fit_copies(moesim_fitting *f, moesim_error *err)
@@ -79,10 +77,16 @@ static moesim_code fit_copies(moesim_fitting *f, moesim_error *err)
                        (unsigned long long)g.point[line.worst_at]->key.bytes);
     const double bytes = (double)f->raw->expert_bytes, alone = line.a + bytes * line.b, within = copy_in_events(f);
     const double spread = moesim_gathered_spread(&g);
-    const double alpha = f->options->copies_of_events && within > bytes * line.b ? within - bytes * line.b : line.a;
-    moesim_fit_set(&f->profile->link_alpha, alpha, g.samples, spread, line.residual,
-                   "%s; an expert takes %.4g us alone, %.4g us in events%s", alpha == line.a ? "pinned, 64 KiB and more"
-                   : "from events with copies", 1e6 * alone, 1e6 * within, worst);
+    const bool of_events = f->options->copies_of_events, told = within > 0.0;
+    char events[48] = "events tell nothing";
+    if (of_events && !told)
+        return moesim_fit_lacks(f, err, "link.alpha: events with copies get no longer with each of them, so --copies events "
+                                "has nothing to go by; use --copies alone");
+    const double alpha = of_events ? fmax(within - bytes * line.b, 0.0) : line.a;
+    if (told)
+        (void)snprintf(events, sizeof events, "%.4g us in events", 1e6 * within);
+    moesim_fit_set(&f->profile->link_alpha, alpha, g.samples, spread, line.residual, "%s; an expert takes %.4g us alone, %s%s",
+                   of_events ? "from events with copies" : "pinned, 64 KiB and more", 1e6 * alone, events, worst);
     moesim_fit_set(&f->profile->link_bandwidth, 1.0 / line.b, g.samples, spread, line.residual,
                    "pinned, one stream, %zu sizes from 64 KiB%s", sizes(&g), worst);
     f->copy = alpha + bytes * line.b;

@@ -41,6 +41,9 @@ double moesim_gathered_spread(const moesim_gathered *g);
 /* Median of y, without changing the order; NaN without any. */
 double moesim_gathered_median(const moesim_gathered *g);
 
+/* y over x. Two points are a slope too (one sweep of quick samples); false: fewer than two different x, or no line. */
+bool moesim_fit_slope(const moesim_gathered *g, moesim_line *line);
+
 /* Sets a constant; the note is cut where it is too long. */
 void moesim_fit_set(moesim_constant *c, double value, uint64_t n, double spread, double residual, const char *fmt, ...)
     MOESIM_PRINTF(6, 7);

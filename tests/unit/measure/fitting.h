@@ -31,4 +31,14 @@ static inline void near(const char *what, double value, double wanted, double sh
     ck_assert_msg(fabs(value - wanted) <= share * wanted, "%s: %.9g, wanted %.9g", what, value, wanted);
 }
 
+/* Takes every point away that `out` picks. */
+static inline void without(bool (*out)(const moesim_raw_point *p))
+{
+    size_t n = 0;
+    for (size_t i = 0; i < raw.num_points; i++)
+        if (!out(&raw.point[i]))
+            raw.point[n++] = raw.point[i];
+    raw.num_points = n;
+}
+
 #endif

@@ -225,16 +225,6 @@ START_TEST(no_start)
 }
 END_TEST
 
-/* Takes every point away that `out` picks. */
-static void without(bool (*out)(const moesim_raw_point *p))
-{
-    size_t n = 0;
-    for (size_t i = 0; i < raw.num_points; i++)
-        if (!out(&raw.point[i]))
-            raw.point[n++] = raw.point[i];
-    raw.num_points = n;
-}
-
 static bool large_copy(const moesim_raw_point *p) { return p->key.kind == MOESIM_RAW_COPY && p->key.bytes > 200000; }
 static bool is_return(const moesim_raw_point *p) { return p->key.kind == MOESIM_RAW_TO_DEVICE; }
 static bool is_empty(const moesim_raw_point *p) { return p->key.kind == MOESIM_RAW_EMPTY; }
@@ -249,6 +239,25 @@ static bool is_hits(const moesim_raw_point *p) { return p->key.kind == MOESIM_RA
 static bool is_moved(const moesim_raw_point *p) { return p->key.kind == MOESIM_RAW_EVENT_MOVED; }
 static bool is_on_cpu(const moesim_raw_point *p) { return p->key.kind == MOESIM_RAW_EVENT_CPU; }
 static bool is_joint(const moesim_raw_point *p) { return p->key.kind == MOESIM_RAW_JOINT_CPU; }
+
+static bool more_moved(const moesim_raw_point *p) { return is_moved(p) && p->key.experts > 1; }
+
+/* What was asked for and cannot be had is no silent fallback; without being asked for it is not missed. */
+START_TEST(copies_of_no_events)
+{
+    moesim_error err = MOESIM_ERROR_INIT;
+    moesim_fit_options o = options;
+    fake = fake_usual;
+    fake_measure(false, &raw);
+    without(more_moved);
+    fit_ok(&o);
+    ck_assert_ptr_nonnull(strstr(profile.link_alpha.note, "events tell nothing"));
+    o.copies_of_events = true;
+    ck_assert_int_eq(moesim_fit(&raw, &o, &profile, &err), MOESIM_E_FORMAT);
+    ck_assert_msg(strstr(err.text, "--copies events has nothing to go by; use --copies alone") != NULL, "%s", err.text);
+    moesim_raw_fini(&raw);
+}
+END_TEST
 
 START_TEST(too_few)
 {
@@ -278,4 +287,4 @@ START_TEST(too_few)
 END_TEST
 
 RUN_TESTS("fit", exact, as_file, noisy, one_wild_copy, one_wild_elsewhere, nothing_slowed, some_slowed, fewer_threads,
-          copies_of_events, no_start, too_few)
+          copies_of_events, copies_of_no_events, no_start, too_few)

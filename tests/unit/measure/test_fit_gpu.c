@@ -37,6 +37,10 @@ START_TEST(copies_beside)
 }
 END_TEST
 
+static bool is_moved(const moesim_raw_point *p) { return p->key.kind == MOESIM_RAW_EVENT_MOVED; }
+static bool moved_again(const moesim_raw_point *p) { return is_moved(p) && p->sweep > 0; }
+static bool not_two_moved(const moesim_raw_point *p) { return is_moved(p) && p->key.experts != 2; }
+
 /* Two points, as one sweep of quick samples has them, are a slope too. */
 START_TEST(two_points)
 {
@@ -44,11 +48,7 @@ START_TEST(two_points)
     fake.gpu_first = 300e-6;
     fake.beside = 40e-6;
     fake_measure(true, &raw);
-    size_t n = 0;
-    for (size_t i = 0; i < raw.num_points; i++)
-        if (raw.point[i].key.kind != MOESIM_RAW_EVENT_MOVED || raw.point[i].sweep == 0)
-            raw.point[n++] = raw.point[i];
-    raw.num_points = n;
+    without(moved_again);
     fit_ok(&options);
     near("gpu.moved", profile.gpu_moved.value, fake.beside, 0.02);
     moesim_raw_fini(&raw);
@@ -67,11 +67,7 @@ START_TEST(nothing_beside)
     moesim_raw_fini(&raw);
     fake.beside = 40e-6;
     fake_measure(false, &raw);
-    size_t n = 0;
-    for (size_t i = 0; i < raw.num_points; i++)
-        if (raw.point[i].key.kind != MOESIM_RAW_EVENT_MOVED || raw.point[i].key.experts == 2)
-            raw.point[n++] = raw.point[i];
-    raw.num_points = n;
+    without(not_two_moved);
     fit_ok(&options);
     ck_assert_double_eq(profile.gpu_moved.value, 0.0);
     ck_assert_ptr_nonnull(strstr(profile.gpu_moved.note, "tell no slope"));
