@@ -9,6 +9,7 @@
 #include "plots/fill.h"
 
 #define LONGEST 16               /* interval below a point that widens the axes */
+#define BEYOND 1e-9              /* of a point, far below every axis */
 #define MARGIN 1.25              /* of the axes beyond the outermost points */
 
 /* The columns of "tpot" or "miss". */
@@ -21,6 +22,7 @@ typedef struct points {
     measure column;
     moesim_chart *chart;
     double lo, hi;               /* of all that is drawn, on either axis */
+    size_t out;                  /* cells that cannot be drawn */
 } points;
 
 static measure columns_of(const moesim_figure *figure)
@@ -39,7 +41,7 @@ static bool is(const points *p, size_t row, const char *column, const char *text
     return strcmp(moesim_cells_text(p->cells, column, row), text) == 0;
 }
 
-/* Logarithmic axes hold positive numbers alone. */
+/* Logarithmic axes hold positive numbers alone; an interval that reaches 0 goes on to the edge. */
 static bool get_point(const points *p, size_t row, moesim_point *out)
 {
     *out = moesim_point_none();
@@ -47,8 +49,8 @@ static bool get_point(const points *p, size_t row, moesim_point *out)
     out->y = moesim_cells_number(p->cells, p->column.measured, row);
     out->lo = moesim_cells_number(p->cells, p->column.lo, row);
     out->hi = moesim_cells_number(p->cells, p->column.hi, row);
-    if (!(out->lo > 0))
-        out->lo = out->hi = NAN;
+    if (out->lo <= 0)
+        out->lo = out->y * BEYOND;
     return out->x > 0 && out->y > 0;
 }
 
@@ -77,6 +79,17 @@ static moesim_code add_series(points *p, const char *by, const char *column, con
         include(p, at);
     }
     return code;
+}
+
+/* Executed cells, but for the reference, which takes no longer than itself. */
+static size_t count_out(const points *p)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < p->cells->rows; i++) {
+        moesim_point at;
+        n += !is(p, i, "role", "reference") && !get_point(p, i, &at);
+    }
+    return n;
 }
 
 /* Each policy once, in the order of the cells. */
@@ -128,7 +141,7 @@ static void caption(const moesim_result *r, moesim_chart *chart)
 moesim_code moesim_fill_fidelity(const moesim_figure *figure, const moesim_result *result, const moesim_plot_request *request,
                                  moesim_chart *chart, moesim_error *err)
 {
-    points p = { moesim_result_find(result, "cells"), columns_of(figure), chart, INFINITY, 0 };
+    points p = { moesim_result_find(result, "cells"), columns_of(figure), chart, INFINITY, 0, 0 };
     moesim_code code = add_policies(&p, err);
     (void)request;
     if (code == MOESIM_OK)
@@ -142,7 +155,12 @@ moesim_code moesim_fill_fidelity(const moesim_figure *figure, const moesim_resul
     chart->x.log2 = chart->y.log2 = 1;
     chart->height = 1;
     (void)snprintf(chart->x.label, sizeof chart->x.label, "predicted [ms per output token]");
-    moesim_line_add(chart->footer, "bars: 95 %% intervals of the measurement over repeats (Student's t)");
+    moesim_line_add(chart->footer, "bars: 95 %% intervals of the measurement over repeats (Student's t), to the edge "
+                    "where they reach 0");
+    p.out = count_out(&p);
+    if (p.out > 0)
+        moesim_line_add(chart->footer, "%zu cell%s of a time of 0 or less, which these axes cannot hold", p.out,
+                        p.out == 1 ? "" : "s");
     caption(result, chart);
     return add_agreement(&p, err);
 }

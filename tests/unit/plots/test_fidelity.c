@@ -69,7 +69,8 @@ START_TEST(test_cells)
         const moesim_series *s = find("cell", name);
         ck_assert_msg(s != NULL && s->n == 1 && s->look == i, "%s", name);
         ck_assert(s->point[0].x == 4.0 + i && s->point[0].y == 5.0 + i);
-        ck_assert(i == 0 ? isnan(s->point[0].lo) && isnan(s->point[0].hi) : s->point[0].lo == (i == 1 ? 1 : 4.5 + i));
+        ck_assert(i == 0 ? s->point[0].lo > 0 && s->point[0].lo < 1e-3 && s->point[0].hi == 5.5
+                         : s->point[0].lo == (i == 1 ? 1 : 4.5 + i));
     }
     (void)snprintf(name, sizeof name, "p%u", POLICIES - 1);
     ck_assert_ptr_null(find("cell", name));
@@ -81,6 +82,9 @@ START_TEST(test_cells)
     ck_assert(agree->point[0].x == chart.x.lo && chart.x.lo < 4 && agree->point[1].y == chart.y.hi);
     ck_assert_double_gt(chart.y.hi, 100);         /* intervals are not cut */
     ck_assert_double_lt(chart.y.lo, 1);
+    ck_assert_double_gt(chart.y.lo, 0.1);         /* but for what reaches 0 */
+    ck_assert_ptr_nonnull(strstr(chart.footer, "to the edge where they reach 0"));
+    ck_assert_ptr_nonnull(strstr(chart.footer, "1 cell of a time of 0 or less"));
     ck_assert_ptr_nonnull(strstr(chart.subtitle, "null\nrouting of (unnamed model)"));
     ck_assert_ptr_nonnull(strstr(chart.footer, "nothing fitted"));
     moesim_chart_fini(&chart);
