@@ -20,6 +20,7 @@
 #define SEED 1u
 #define FEWEST_SLOTS 3u
 #define FEWEST_POOL 4u
+#define WHERE_CHARS 41u          /* of 80 columns */
 #define APART 0.05               /* sweeps that differ by more are worth a second look */
 
 const moesim_usage moesim_usage_device_measure = {
@@ -127,19 +128,22 @@ static void print_facts(const moesim_raw *raw)
 static void print_kinds(const moesim_raw *raw)
 {
     char text[MOESIM_RAW_TEXT];
-    printf("\n%-12s%8s%10s%10s   %s\n", "measured", "points", "sweeps", "at worst", "where");
-    printf("%-12s%8s%10s\n", "", "", "differ %");
+    printf("\n%-12s%7s%9s%9s  %s\n", "measured", "points", "sweeps", "at worst", "where");
+    printf("%-12s%7s%9s\n", "", "", "differ %");
     for (uint32_t kind = 0; kind < MOESIM_RAW_KINDS; kind++) {
         const moesim_raw_gap gap = moesim_raw_compare(raw, kind);
-        if (gap.n > 0)
-            printf("%-12s%8zu%10.1f%10.1f   %s\n", moesim_raw_kind_infos[kind].name, gap.n, 100.0 * gap.median,
-                   100.0 * gap.worst, moesim_raw_text(&gap.key, text) + strlen(moesim_raw_kind_infos[kind].name) + 1);
+        if (gap.n == 0)
+            continue;
+        const char *name = moesim_raw_kind_infos[kind].name, *where = moesim_raw_text(&gap.key, text) + strlen(name) + 1;
+        const bool fits = strlen(where) <= WHERE_CHARS;
+        printf("%-12s%7zu%9.1f%9.1f%s%s\n", name, gap.n, 100.0 * gap.median, 100.0 * gap.worst,
+               fits ? "  " : "\n            ", where);
     }
     const moesim_raw_gap all = moesim_raw_compare(raw, MOESIM_RAW_KINDS);
     size_t unsettled = 0;
     for (size_t i = 0; i < raw->num_points; i++)
         unsettled += raw->point[i].agreed == 0;
-    printf("%-12s%8zu%10.1f%10.1f\n", "all", all.n, 100.0 * all.median, 100.0 * all.worst);
+    printf("%-12s%7zu%9.1f%9.1f\n", "all", all.n, 100.0 * all.median, 100.0 * all.worst);
     printf("%zu of %zu points never settled to within 2 %% while warming\n", unsettled, raw->num_points);
     if (all.median > APART)
         moesim_log(MOESIM_LOG_WARN, "half of the points differ by more than %.0f %% between the two sweeps: the machine is "

@@ -89,7 +89,7 @@ static void print_layers(const moesim_fidelity_set *set, FILE *out)
         most = layer[l].p50 > layer[most].p50 ? l : most;
     }
     if (layer[least].n > 0)
-        fprintf(out, "layers: |50| from %s (layer %" PRIu32 ") to %s (layer %" PRIu32 "); all of them: --format json\n",
+        fprintf(out, "layers: |50| from %s (layer %" PRIu32 ") to %s (layer %" PRIu32 "); all: --format json\n",
                 moesim_text_real(1e2 * layer[least].p50, text[0]), least, moesim_text_real(1e2 * layer[most].p50, text[1]),
                 most);
 }

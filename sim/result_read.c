@@ -38,7 +38,8 @@ static moesim_code check_format(const moesim_h5_file *file, moesim_error *err)
     moesim_code code = moesim_h5_attr_text(file, "format", format, &found, err);
     if (code == MOESIM_OK && strcmp(format, MOESIM_RESULT_FORMAT) != 0)
         code = moesim_fail(err, MOESIM_E_FORMAT, "%s: not a result: attribute format is \"%s\", not \"%s\"; results are "
-                           "written by `moesim sweep -o`", file->path, found ? format : "", MOESIM_RESULT_FORMAT);
+                           "written by `moesim sweep -o`, grids by `moesim fidelity -o`", file->path, found ? format : "",
+                           MOESIM_RESULT_FORMAT);
     if (code == MOESIM_OK)
         code = moesim_h5_attr_u64(file, "format_version", &version, &found, err);
     if (code == MOESIM_OK && version != MOESIM_RESULT_VERSION)
