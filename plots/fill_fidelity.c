@@ -10,6 +10,7 @@
 
 #define LONGEST 16               /* interval below a point that widens the axes */
 #define BEYOND 1e-9              /* of a point, far below every axis */
+#define NARROW 4                 /* axes of up to this factor are linear: powers of two would be one or two */
 #define MARGIN 1.25              /* of the axes beyond the outermost points */
 
 /* The columns of "tpot" or "miss". */
@@ -41,7 +42,7 @@ static bool is(const points *p, size_t row, const char *column, const char *text
     return strcmp(moesim_cells_text(p->cells, column, row), text) == 0;
 }
 
-/* Logarithmic axes hold positive numbers alone; an interval that reaches 0 goes on to the edge. */
+/* Most axes are logarithmic and hold positive numbers alone; an interval that reaches 0 goes on to the edge. */
 static bool get_point(const points *p, size_t row, moesim_point *out)
 {
     *out = moesim_point_none();
@@ -152,7 +153,7 @@ moesim_code moesim_fill_fidelity(const moesim_figure *figure, const moesim_resul
     p.hi *= MARGIN;
     chart->x.lo = chart->y.lo = p.lo;
     chart->x.hi = chart->y.hi = p.hi;
-    chart->x.log2 = chart->y.log2 = 1;
+    chart->x.log2 = chart->y.log2 = p.hi / p.lo > NARROW;
     chart->height = 1;
     (void)snprintf(chart->x.label, sizeof chart->x.label, "predicted [ms per output token]");
     moesim_line_add(chart->footer, "bars: 95 %% intervals of the measurement over repeats (Student's t), to the edge "

@@ -22,8 +22,9 @@ static moesim_error err;
 
 static const char *const reals[] = { "tpot_predicted_ms", "tpot_measured_ms", "tpot_measured_lo", "tpot_measured_hi" };
 
-/* One cell a policy; the second is executed by the witness too, the third was calibrated on, the last has no time. */
-static void make(void)
+/* One cell a policy; the second is executed by the witness too, the third was calibrated on, the last has no time. narrow: all take
+ * about as long. */
+static void make(bool narrow)
 {
     moesim_table *t = NULL;
     char **by = NULL, **policy = NULL, **role = NULL, name[16];
@@ -47,6 +48,8 @@ static void make(void)
         real[1][i] = i + 1 == POLICIES ? 0 : 5 + (double)i;
         real[2][i] = i == 0 ? -1 : i == 1 ? 1 : 4.5 + (double)i;
         real[3][i] = i == 1 ? 100 : 5.5 + (double)i;
+        for (size_t k = 0; narrow && k < 4; k++)
+            real[k][i] = 10 + 0.1 * (double)i;
     }
 }
 
@@ -62,7 +65,7 @@ START_TEST(test_cells)
 {
     const moesim_plot_request q = { .cache = NAN, .bandwidth = NAN, .batch = NAN, .width_mm = 80 };
     char name[16];
-    make();
+    make(false);
     ck_assert_msg(draw(&q) == MOESIM_OK, "%s", err.text);
     for (uint32_t i = 0; i + 1 < POLICIES; i++) {
         (void)snprintf(name, sizeof name, "p%u", i);
@@ -82,6 +85,7 @@ START_TEST(test_cells)
     ck_assert(agree->point[0].x == chart.x.lo && chart.x.lo < 4 && agree->point[1].y == chart.y.hi);
     ck_assert_double_gt(chart.y.hi, 100);         /* intervals are not cut */
     ck_assert_double_lt(chart.y.lo, 1);
+    ck_assert(chart.x.log2 && chart.y.log2);
     ck_assert_double_gt(chart.y.lo, 0.1);         /* but for what reaches 0 */
     ck_assert_ptr_nonnull(strstr(chart.footer, "to the edge where they reach 0"));
     ck_assert_ptr_nonnull(strstr(chart.footer, "1 cell of a time of 0 or less"));
@@ -92,11 +96,26 @@ START_TEST(test_cells)
 }
 END_TEST
 
+/* Times close together: linear axes, since powers of two would be one or two. */
+START_TEST(test_narrow)
+{
+    const moesim_plot_request q = { .cache = NAN, .bandwidth = NAN, .batch = NAN, .width_mm = 80 };
+    make(true);
+    ck_assert_msg(draw(&q) == MOESIM_OK, "%s", err.text);
+    ck_assert(!chart.x.log2 && !chart.y.log2);
+    ck_assert(chart.x.lo < 10 && chart.x.hi > 14);
+    ck_assert_ptr_null(strstr(chart.footer, "0 or less"));
+    moesim_chart_fini(&chart);
+    moesim_result_fini(&result);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("figures of fidelity");
     TCase *c = tcase_create("fidelity");
     tcase_add_test(c, test_cells);
+    tcase_add_test(c, test_narrow);
     suite_add_tcase(suite, c);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
