@@ -128,6 +128,24 @@ static moesim_code put_misses(const moesim_fidelity_report *r, moesim_result *ou
     return MOESIM_OK;
 }
 
+/* "lru:40: link x 0.99, sync 14 us", or "lru:40: nothing, too few events tell a constant". */
+static void put_fitted(const moesim_fidelity_report *r, char *out, size_t room)
+{
+    const moesim_calibration *c = &r->calibration;
+    const struct { enum moesim_calibrated which; const char *name; double value; const char *unit; } part[] = {
+        {MOESIM_CALIBRATED_LINK, "link x ", c->link, ""}, {MOESIM_CALIBRATED_SYNC, "sync ", 1e6 * c->sync, " us"},
+        {MOESIM_CALIBRATED_GPU, "GPU table x ", c->gpu, ""}, {MOESIM_CALIBRATED_CPU, "CPU table x ", c->cpu, ""}};
+    size_t n = (size_t)snprintf(out, room, "%s: ", r->calibrated_on), fitted = 0;
+    for (size_t i = 0; i < sizeof part / sizeof part[0]; i++) {
+        if (c->part[part[i].which].state != MOESIM_CALIBRATION_FITTED)
+            continue;
+        n += (size_t)snprintf(out + n, room - n, "%s%s%.6g%s", fitted++ > 0 ? ", " : "", part[i].name, part[i].value,
+                              part[i].unit);
+    }
+    if (fitted == 0)
+        (void)snprintf(out + n, room - n, "nothing, its events tell no constant");
+}
+
 static moesim_code put_attributes(const moesim_fidelity_report *r, moesim_result *out, moesim_error *err)
 {
     const moesim_replay_config *c = &r->main.file.config;
@@ -135,8 +153,7 @@ static moesim_code put_attributes(const moesim_fidelity_report *r, moesim_result
     moesim_replay_fact(&r->main.file.session[0], "gpu", gpu, sizeof gpu);
     snprintf(seed, sizeof seed, "%" PRIu64, r->words->seed);
     if (r->calibrated)
-        snprintf(fitted, sizeof fitted, "%s: link x %.6g, sync %.6g us, GPU table x %.6g, CPU table x %.6g", r->calibrated_on,
-                 r->calibration.link, 1e6 * r->calibration.sync, r->calibration.gpu, r->calibration.cpu);
+        put_fitted(r, fitted, sizeof fitted);
     const struct { const char *name, *text; } all[] = {
         {"kind", "fidelity"}, {"moesim_version", MOESIM_VERSION}, {"trace", r->info->path}, {"trace_digest", r->info->digest},
         {"model_id", c->model_id}, {"priced_as", c->priced_as}, {"device", c->device}, {"gpu", gpu},

@@ -80,6 +80,7 @@ holds "longer --time-limit" err
 
 # a result, and figures of it
 expect 0 fidelity --raw raw.h5 --result result.h5
+grep -aq "lru:100: nothing, its events tell no constant" result.h5 || complain "the result should say that nothing was fitted"
 if command -v gnuplot >/dev/null; then
     for figure in fidelity residuals; do
         expect 0 plot result.h5 "$figure" -o "$figure.svg"
