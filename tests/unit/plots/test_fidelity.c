@@ -22,8 +22,8 @@ static moesim_error err;
 
 static const char *const reals[] = { "tpot_predicted_ms", "tpot_measured_ms", "tpot_measured_lo", "tpot_measured_hi" };
 
-/* One cell a policy; the second is executed by the witness too, the third was calibrated on, the last has no time. narrow: all take
- * about as long. */
+/* One cell a policy; the second is executed by the witness too, the third was calibrated on, the last has no time. narrow: all
+ * take about as long. */
 static void make(bool narrow)
 {
     moesim_table *t = NULL;
