@@ -128,7 +128,7 @@ static moesim_code put_misses(const moesim_fidelity_report *r, moesim_result *ou
     return MOESIM_OK;
 }
 
-/* "lru:40: link x 0.99, sync 14 us", or "lru:40: nothing, too few events tell a constant". */
+/* "lru:40: link x 0.99, sync 14 us", or "lru:40: nothing, its events tell no constant". */
 static void put_fitted(const moesim_fidelity_report *r, char *out, size_t room)
 {
     const moesim_calibration *c = &r->calibration;

@@ -55,7 +55,7 @@ static moesim_code check_memory(const moesim_device_config *c, const moesim_devi
     return moesim_memory_check("host memory", what, s->slots + s->pool + small, both, "lower --host-pool, or --cache", err);
 }
 
-/* The last CPU of ours that is not `taken`, one that the team has not if there is any. */
+/* The last CPU of ours that is not `taken`; one that the team leaves, if there is any. */
 static uint32_t free_cpu(const moesim_cpu_places *ours, const moesim_cpu_places *team, uint32_t taken)
 {
     uint32_t found = taken;

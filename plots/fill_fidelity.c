@@ -23,7 +23,6 @@ typedef struct points {
     measure column;
     moesim_chart *chart;
     double lo, hi;               /* of all that is drawn, on either axis */
-    size_t out;                  /* cells that cannot be drawn */
 } points;
 
 static measure columns_of(const moesim_figure *figure)
@@ -82,7 +81,7 @@ static moesim_code add_series(points *p, const char *by, const char *column, con
     return code;
 }
 
-/* Executed cells, but for the reference, which takes no longer than itself. */
+/* Cells that cannot be drawn; the reference, which takes no longer than itself, is none. */
 static size_t count_out(const points *p)
 {
     size_t n = 0;
@@ -142,7 +141,7 @@ static void caption(const moesim_result *r, moesim_chart *chart)
 moesim_code moesim_fill_fidelity(const moesim_figure *figure, const moesim_result *result, const moesim_plot_request *request,
                                  moesim_chart *chart, moesim_error *err)
 {
-    points p = { moesim_result_find(result, "cells"), columns_of(figure), chart, INFINITY, 0, 0 };
+    points p = { moesim_result_find(result, "cells"), columns_of(figure), chart, INFINITY, 0 };
     moesim_code code = add_policies(&p, err);
     (void)request;
     if (code == MOESIM_OK)
@@ -158,10 +157,10 @@ moesim_code moesim_fill_fidelity(const moesim_figure *figure, const moesim_resul
     (void)snprintf(chart->x.label, sizeof chart->x.label, "predicted [ms per output token]");
     moesim_line_add(chart->footer, "bars: 95 %% intervals of the measurement over repeats (Student's t), to the edge "
                     "where they reach 0");
-    p.out = count_out(&p);
-    if (p.out > 0)
-        moesim_line_add(chart->footer, "%zu cell%s of a time of 0 or less, which these axes cannot hold", p.out,
-                        p.out == 1 ? "" : "s");
+    const size_t out = count_out(&p);
+    if (out > 0)
+        moesim_line_add(chart->footer, "%zu cell%s of a time of 0 or less, which these axes cannot hold", out,
+                        out == 1 ? "" : "s");
     caption(result, chart);
     return add_agreement(&p, err);
 }
